@@ -9,6 +9,9 @@
 
 #include "interpreter/interpreted_cases.h"
 #include "interpreter/loaded_kernel.h"
+#include "interpreter/tensors.h"
+#include "interpreter/timing_calls.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -20,9 +23,30 @@ using evaluator::Problem;
 constexpr uint64_t kWarpInstructions = 400'000'000;      // a call; some seconds
 constexpr uint64_t kMostWarpInstructions = 800'000'000;  // a candidate, of all its cases
 constexpr double kHostSeconds = 10;
+// At the timing size, where some blocks are checked: more is not drawn, and not run.
+constexpr uint64_t kMostTimingBytes = uint64_t{256} << 20, kTimingWarpInstructions = 100'000'000;
+constexpr uint64_t kTimingStream = ~uint64_t{18};  // SubKey index of the stream of its inputs
 
 bool IsOneOf(const std::string& code, std::initializer_list<const char*> codes) {
   return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+// Some blocks of a call at the timing size, with every check.
+Trouble CheckAtTiming(interpreter::LoadedKernel& loaded, const Problem& problem,
+                      const std::vector<CorrectnessCase>& cases, bool whole, const std::function<void()>& before) {
+  uint64_t bytes = 0;
+  for (const evaluator::Parameter& parameter : problem.parameters) bytes += parameter.MemoryBytes(problem.timing);
+  if (cases.empty() || bytes > kMostTimingBytes) return {};
+  before();
+  CorrectnessCase timing;
+  timing.size = &problem.timing;
+  timing.key = evaluator::SubKey(cases.front().key, kTimingStream);
+  const std::vector<evaluator::Argument> arguments = evaluator::DrawArguments(problem, timing);
+  interpreter::TimingCalls calls(loaded, [&] {
+    return std::make_unique<interpreter::Tensors>(loaded.session.memory(), problem, timing, arguments);
+  });
+  const Trouble trouble = calls.Check(timing.key, whole, kTimingWarpInstructions);
+  return trouble ? Trouble{trouble.code, "At the timing size: " + trouble.sentence} : trouble;
 }
 
 }  // namespace
@@ -99,6 +123,7 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
         }
         interpreter::InterpretedCases interpreted(loaded, problem, cases, how);
         trouble = interpreted.Run();
+        if (!trouble) trouble = CheckAtTiming(loaded, problem, cases, interpreted.runs_whole(), before_each);
         finding.transient = interpreted.host_timed_out();
         finding.notes = interpreted.notes();
       }

@@ -130,6 +130,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   evaluation.undecided = interpreted.undecided();
   if (!trouble) trouble = Time(*run, &evaluation);
   if (!trouble && thorough && problem.further_cases) trouble = CheckWholeNumbers(*run);
+  if (!trouble) trouble = TryFurtherSizes(*run, &evaluation);
   if (!trouble) {
     for (const std::string& note : interpreted.notes()) evaluation.diagnosis += " " + note + ".";
   }

@@ -72,6 +72,7 @@ class KernelEvaluator : public evaluator::Backend {
   Trouble RunTimed(Run& run, TimedCall* timed, TimingSet set = TimingSet::kTimed);
   Trouble CheckWholeNumbers(Run& run);
   Trouble StartAgain(Run& run);
+  Trouble TryFurtherSizes(Run& run, KernelEvaluation* evaluation);
   Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
   Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered);

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "evaluator_sim/kernel_evaluator.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
+#include "interpreter/timing_calls.h"
 #include "judge/verdict/comparison.h"  // WorstErrors
 
 namespace kgrpo::evaluator_sim {
@@ -28,8 +30,9 @@ struct KernelEvaluator::Run : interpreter::LoadedKernel {
 // The record and results of the call at the timing size.
 struct KernelEvaluator::TimedCall {
   std::shared_ptr<const TimingInputs> inputs;
-  std::unique_ptr<Tensors> tensors;
+  std::optional<interpreter::TimingCalls> calls;  // with the last call's tensors
   CallRecord record;
+  bool whole = false;  // all blocks ran, since results of a part would not be final
 };
 
 }  // namespace kgrpo::evaluator_sim

@@ -59,40 +59,39 @@ Trouble KernelEvaluator::StartAgain(Run& run) {
 Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
   const Problem& problem = run.open.problem;
   timed->inputs = run.open.Timing(set);
-  const auto call = [&](const BlockChoice& choice) {
-    timed->record = CallRecord();
-    timed->tensors.reset();
-    timed->tensors = std::make_unique<Tensors>(run.session.memory(), problem, *timed->inputs,
-                                               evaluator::KeyFromText(problem.digest));
-    return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, choice, &timed->record);
-  };
+  timed->calls.emplace(run, [&run, &problem, inputs = timed->inputs] {
+    return std::make_unique<Tensors>(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));
+  });
+  interpreter::TimingCalls& calls = *timed->calls;
   const uint32_t factor = run.thorough ? 2 : 1;
   // The counted blocks are the same in every evaluation, so that a kernel's time does not depend on its secret key. The
   // further blocks are chosen by that key, so no candidate can know them.
   BlockChoice choice = {options_.sampled_blocks, 0, factor * kFurtherBlocks,
                         evaluator::SubKey(run.key, kFurtherStream)};
   choice.warp_instructions = options_.timing_warp_instructions;
+  interpreter::TimingCalls::AddChecks(&choice);
   run.session.KeepState();
   if (!run.runs_whole) {
-    const Trouble trouble = call(choice);
-    if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch"))
+    const Trouble trouble = calls.Call(simt::Mode::kCounted, choice, &timed->record);
+    if (trouble && (interpreter::TimingCalls::IsSure(trouble, timed->record) || trouble.code == "crash" ||
+                    trouble.code == "forbidden" || trouble.code == "invalid_launch"))
       return {trouble.code, "At the timing size: " + trouble.sentence};
     // A kernel that reads results of skipped blocks may fault or wait forever, and host code that reads results back
     // may branch on garbage. Outputs that skipped blocks complete are not final, so they cannot be compared. In these
     // cases all blocks run.
     const CallRecord& record = timed->record;
-    const bool final = record.launches == 1 && record.independent && !record.host_writes && !record.reads_back;
+    const bool final = interpreter::TimingCalls::IsFinal(record);
     const bool complete = record.launches != 0 && record.blocks_run == record.blocks;
     if (!trouble && (complete || (final && !record.must_run_whole))) return {};
-    timed->tensors.reset();
+    calls.FreeTensors();
     if (trouble || !final || !run.session.RestoreState()) {
       if (Trouble again = StartAgain(run)) return again;
     }
   }
-  choice.whole = true;
+  timed->whole = choice.whole = true;
   std::vector<std::vector<uint64_t>> work;
   for (int pass = 0; pass < 2; ++pass) {
-    if (const Trouble trouble = call(choice)) {
+    if (const Trouble trouble = calls.Call(simt::Mode::kCounted, choice, &timed->record)) {
       if (timed->record.out_of_budget) return NotTimed("its blocks may differ");
       return {trouble.code, "At the timing size: " + trouble.sentence};
     }
@@ -101,7 +100,7 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
     // The counted blocks do not represent the others. The work of every block is now known, so choose again by it.
     work = std::move(timed->record.work);
     choice.known_work = &work;
-    timed->tensors.reset();
+    calls.FreeTensors();
     if (!run.session.RestoreState()) {
       if (Trouble again = StartAgain(run)) return again;
     }
@@ -124,7 +123,7 @@ Trouble KernelEvaluator::CheckWholeNumbers(Run& run) {
   const bool all = timed.record.blocks_run == timed.record.blocks;
   for (size_t i = 0; i < run.open.problem.parameters.size(); ++i) {
     if (!run.open.problem.parameters[i].IsWritten()) continue;
-    const simt::Allocation* memory = run.session.memory().Find(timed.tensors->values()[i]);
+    const simt::Allocation* memory = run.session.memory().Find(timed.calls->tensors().values()[i]);
     if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, nullptr))
       return {trouble.code, "At the timing size, with whole numbers: " + trouble.sentence, trouble.wrong};
   }
@@ -166,6 +165,9 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
     if (trouble.code == "not_timed") return trouble;
     return {trouble.code, "At the timing size: " + trouble.sentence, trouble.wrong};
   }
+  ThrowIfCancelled();
+  if (Trouble trouble = timed.calls->CheckNewEdges(record, timed.whole, options_.timing_warp_instructions))
+    return {trouble.code, "At the timing size: " + trouble.sentence};
   const double floor = RooflineSeconds(problem, device_);
   evaluation->metrics.emplace_back("roofline_seconds", floor);
   evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);

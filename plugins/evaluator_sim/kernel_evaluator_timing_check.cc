@@ -115,7 +115,7 @@ Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, bo
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    const uint64_t address = timed.tensors->values()[i];
+    const uint64_t address = timed.calls->tensors().values()[i];
     const simt::Allocation* memory = run.session.memory().Find(address);
     if (expected != nullptr) {
       if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, &run.worst))
@@ -143,7 +143,7 @@ Trouble KernelEvaluator::CheckTimed(Run& run, const TimedCall& timed) {
     }
   }
   if (writes_inputs) {
-    const std::string name = ModifiedInput(problem, *timed.inputs, *timed.tensors, run.session.memory());
+    const std::string name = ModifiedInput(problem, *timed.inputs, timed.calls->tensors(), run.session.memory());
     if (!name.empty()) return {"input_modified", "the input " + name + " was overwritten."};
   }
   bool covered = false;

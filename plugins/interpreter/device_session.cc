@@ -63,7 +63,8 @@ DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module,
       device_(device),
       limits_(limits),
       memory_(limits.device_bytes),
-      instance_(module_, memory_) {}
+      instance_(module_, memory_),
+      coverage_(module_->kernels().size()) {}
 
 void DeviceSession::ThrowIfCancelled() const {
   if (limits_.cancelled && limits_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");

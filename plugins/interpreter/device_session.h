@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "interpreter/worker_pool.h"          // Worker
@@ -41,10 +42,12 @@ struct CallRecord {
   std::vector<std::vector<uint64_t>> work;               // by launch and block, when counted and all blocks ran
   double copy_seconds = 0;                               // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;                       // CPU time that the launches took here
-  std::vector<std::string> notes;                        // of every launch, without duplicates
-  std::vector<simt::Counts> counts;                      // by launch, when counted
-  std::vector<simt::TimeEstimate> estimates;             // by launch, when counted
-  std::vector<simt::KernelResources> resources;          // by launch, when counted
+  // By launch: the kernel, and the blocks that took an edge of its control flow first.
+  std::vector<std::pair<uint32_t, std::vector<simt::Coverage::First>>> firsts;
+  std::vector<std::string> notes;                // of every launch, without duplicates
+  std::vector<simt::Counts> counts;              // by launch, when counted
+  std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
+  std::vector<simt::KernelResources> resources;  // by launch, when counted
 };
 
 // The choice of blocks and checks of a call's launches: counted and further blocks, order, unwritten bytes. See
@@ -61,6 +64,10 @@ struct BlockChoice {
   std::optional<uint8_t> unwritten_shared = {};
   const std::vector<simt::RacingReads>* racing_reads = nullptr;  // by launch: of earlier calls like this one
   bool other_choices = false;
+  uint32_t choose_checked = 0;
+  uint64_t checked_instructions = 0;
+  const std::vector<std::vector<uint64_t>>* checked_blocks = nullptr;  // by launch
+  bool only_checked = false;
 };
 
 class DeviceSession {
@@ -79,6 +86,9 @@ class DeviceSession {
                 std::string source, const simt::Device& device, const Limits& limits);
 
   simt::DeviceMemory& memory() { return memory_; }
+  const simt::Module& module() const { return *module_; }
+  // By kernel: the edges of control flow that any call took.
+  const std::vector<simt::Coverage>& coverage() const { return coverage_; }
 
   // Hands the shared object to a fresh worker and waits until it is loaded.
   Trouble Load(Worker& worker, const std::string& object);
@@ -114,7 +124,8 @@ class DeviceSession {
   const Limits limits_;
   simt::DeviceMemory memory_;
   simt::ModuleInstance instance_;
-  std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
+  std::vector<simt::Coverage> coverage_;  // by kernel
+  std::vector<uint32_t> shared_limits_;   // dynamic shared bytes, by kernel
   bool pins_host_memory_ = false;  // the host code may allocate pinned host memory, which a GPU's kernels can access
   std::map<simt::DeviceAddress, bool> owned_by_candidate_;
 

@@ -119,6 +119,13 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.other_choices = block_choice_.other_choices;
   if (block_choice_.racing_reads != nullptr && record_->launches < block_choice_.racing_reads->size())
     config.racing_reads = &(*block_choice_.racing_reads)[record_->launches];
+  config.choose_checked = block_choice_.choose_checked;
+  config.checked_instructions = block_choice_.checked_instructions;
+  config.only_checked = block_choice_.only_checked;
+  if (block_choice_.checked_blocks != nullptr && record_->launches < block_choice_.checked_blocks->size())
+    config.checked_blocks = (*block_choice_.checked_blocks)[record_->launches];
+  // The correctness cases have decided about reads of unwritten bytes that may be unused.
+  if (mode_ != simt::Mode::kChecked && !config.unwritten_shared) config.unwritten_shared = 0xFF;
   config.cooperative = launch.cooperative != 0;
   in_flight_.Begin(launch.overlaps != 0, &config);
 
@@ -175,6 +182,8 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   ++record_->launches;
   record_->racing_reads.push_back(std::move(result.racing_reads));
   if (result.choice && record_->choice.empty()) record_->choice = Sentence(source_, *result.choice);
+  coverage_[launch.kernel].Add(result.coverage);
+  record_->firsts.emplace_back(launch.kernel, std::move(result.coverage.firsts));
   record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
   instructions_left_ -= std::min(instructions_left_, result.warp_instructions);

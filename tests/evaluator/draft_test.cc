@@ -79,6 +79,37 @@ Ask AuthorOf(const Problem& problem, int* asked) {
   };
 }
 
+// Beyond the limit of a grid a kernel's loop repeats: sizes that leave it out would not show what goes wrong there.
+TEST_F(DraftTest, SizesGoBeyondWhatLimitsTheGrid) {
+  const CudaSource source("scale.cu", R"(
+constexpr int kMostBlocks = 512;
+__global__ void Scale(const float* x, float* out, int n) {
+  for (int i = blockIdx.x * 128 + threadIdx.x; i < n; i += gridDim.x * 128) out[i] = 2 * x[i];
+}
+void scale(const float* x, float* out, int n) { Scale<<<min((n + 127) / 128, kMostBlocks), 128>>>(x, out, n); }
+__global__ void Rows(const float* x, float* out, int rows, int cols) {
+  for (int r = blockIdx.x; r < rows; r += gridDim.x) {
+    float sum = 0;
+    for (int c = 0; c < cols; ++c) sum += x[r * cols + c];
+    out[r] = sum;
+  }
+}
+void row_sums(const float* x, float* out, int rows, int cols) {
+  int blocks = rows < 264 ? rows : 264;
+  Rows<<<blocks, 1>>>(x, out, rows, cols);
+}
+)");
+  const Draft one = MakeDraft(source, "scale", {{"function", {{"", "scale"}}}, {"size", {{"n", "1048576"}}}}, kNobody);
+  EXPECT_THAT(Written(source, one).hidden,
+              testing::IsSupersetOf({Bindings{{"n", 513}}, Bindings{{"n", 512 * 128 + 1}}}));
+  const Draft two = MakeDraft(source, "row_sums",
+                              {{"function", {{"", "row_sums"}}},
+                               {"size", {{"rows", "65536"}, {"cols", "64"}}},
+                               {"shape", {{"x", "rows,cols"}, {"out", "rows"}}}},
+                              kNobody);
+  EXPECT_THAT(Written(source, two).hidden, testing::Contains(Bindings{{"cols", 37}, {"rows", 265}}));
+}
+
 TEST_F(DraftTest, RolesTypesAndShapesAreThoseOfTheShippedProblems) {
   int tensors = 0, asked = 0;
   for (const Problem& problem : ShippedProblems()) {

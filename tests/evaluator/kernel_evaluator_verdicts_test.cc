@@ -13,6 +13,8 @@ using evaluator::kLaunch;
 using evaluator::WithBody;
 using evaluator::WithKernel;
 
+const char* const kHonestBody = "if (i < n) out[i] = 2.0f * x[i] + y[i];";
+
 struct Case {
   const char* name;
   std::string source;
@@ -76,6 +78,38 @@ TEST_F(KernelEvaluatorTest, LargeLocalArrays) {
   const KernelEvaluation evaluation = Affine(flood);
   EXPECT_EQ(evaluation.verdict, "out_of_memory") << evaluation.diagnosis;
   EXPECT_THAT(evaluation.diagnosis, HasSubstr("local"));
+}
+
+// A constant that the kernel compares a size with chooses a size beyond it. What no size reaches is named: lines, or a
+// comparison that selects a value without a branch.
+TEST_F(KernelEvaluatorTest, LinesThatNoListedSizeRuns) {
+  const auto branch = [](const char* condition) {
+    return WithKernel("if (i >= n) return;\n  if (" + std::string(condition) +
+                      ") {\n    __threadfence();\n    out[i] = 0;\n    return;\n  }\n  out[i] = 2.0f * x[i] + y[i];");
+  };
+  const auto select = [](const char* condition) {
+    return WithKernel("if (i < n) out[i] = " + std::string(condition) + " ? 0 : 2.0f * x[i] + y[i];");
+  };
+  for (const std::string& source : {branch("n == 5000"), select("n == 5000"), branch("n > 4096 && n < 5000")}) {
+    const KernelEvaluation evaluation = Affine(source);
+    EXPECT_EQ(evaluation.verdict, "wrong") << source << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr("beyond a constant of the kernel,")) << source;
+  }
+  const auto line_of = [](const std::string& source, const char* text) {
+    return std::to_string(std::count(source.begin(), source.begin() + static_cast<long>(source.find(text)), '\n') + 1);
+  };
+  const std::string far = branch("n > 2000000000"), selected = select("n > 2000000000");
+  const KernelEvaluation never = Affine(far);
+  EXPECT_EQ(never.verdict, "correct") << never.diagnosis;
+  EXPECT_THAT(never.not_judged, testing::StartsWith("lines " + line_of(far, "__threadfence")));
+  EXPECT_THAT(never.not_judged, testing::EndsWith(", which no size reaches: n > 2000000000"));
+  EXPECT_THAT(never.diagnosis, HasSubstr("Not judged: " + never.not_judged + "."));
+  EXPECT_EQ(Affine(selected).not_judged,
+            "line " + line_of(selected, "2000000000") + ", which no size reaches: n > 2000000000");
+
+  const KernelEvaluation unlaunched = Affine("__global__ void Other(float* x) { *x = 1; }\n" + WithKernel(kHonestBody));
+  EXPECT_EQ(unlaunched.not_judged, "line 1, which no size reaches");
+  EXPECT_EQ(Affine(WithKernel(kHonestBody)).not_judged, "");
 }
 
 TEST_F(KernelEvaluatorTest, WrongResults) {

@@ -141,6 +141,18 @@ TEST(ProblemFindings, TheAdviceOnAReferenceFollowsItsVerdict) {
             "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there.");
 }
 
+TEST(ProblemFindings, LinesOfTheReferenceThatNoCallRunsAreReported) {
+  const std::vector<ProblemFinding> findings = FindOfReference(Elementwise(1e-5, 1e-6), [](uint64_t) {
+    KernelEvaluation reference;
+    reference.correct = true;
+    reference.seconds = 1;
+    reference.not_judged = "line 7, which no size reaches: n > 4096";
+    return reference;
+  });
+  ASSERT_EQ(CodesOf(findings), "lines_not_run");
+  EXPECT_EQ(findings[0].sentence, "In reference.cu no call runs line 7, which no size reaches: n > 4096.");
+}
+
 // Five seeds are evaluated; each finding names the widest error and a tolerance that leaves room.
 TEST(ProblemFindings, AReferenceNearItsToleranceIsReported) {
   std::vector<double> errors = {0.1, 0.2, 0.15, 0.3, 0.2};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kgrpo/support/closest.h>  // JoinedText
+#include "draft/grid_caps.h"
 #include "draft/sums.h"
 #include "judge/compile/source_policy.h"
 #include "judge/problem/expression.h"
@@ -132,16 +133,24 @@ bool IsPossible(const Draft& draft, const Bindings& size) {
   return true;
 }
 
-// Correctness sizes: odd ones, one, and none that is a multiple of a tile; never above the timing size.
-std::string SizesText(const Draft& draft) {
+// Correctness sizes: odd ones, one, and none that is a multiple of a tile; never above the timing size. For each
+// constant that limits the grid, one beyond it.
+std::string SizesText(const CudaSource& source, const Draft& draft) {
   using Values = std::vector<std::vector<int64_t>>;
   const size_t count = draft.sizes.size();
   const Values visible = count == 1   ? Values{{1000}, {4099}}
                          : count == 2 ? Values{{5, 256}, {33, 100}}
                                       : Values{{17, 33, 20}, {8, 16, 64}};
-  const Values hidden = count == 1   ? Values{{1}, {33}, {3333}}
-                        : count == 2 ? Values{{1, 1}, {3, 1027}, {65, 37}}
-                                     : Values{{1, 1, 1}, {5, 37, 12}, {33, 7, 65}};
+  Values hidden = count == 1   ? Values{{1}, {33}, {3333}}
+                  : count == 2 ? Values{{1, 1}, {3, 1027}, {65, 37}}
+                               : Values{{1, 1, 1}, {5, 37, 12}, {33, 7, 65}};
+  const GridCaps caps = FindGridCaps(source, draft);
+  for (const int64_t blocks : caps.blocks) {
+    if (count != 0 && blocks < draft.sizes[0].second) hidden.push_back({blocks + 1, 37, 5});
+    // A thread an element, rather than a block.
+    const int64_t elements = blocks * caps.threads + 1;
+    if (count == 1 && caps.threads > 1 && elements < draft.sizes[0].second) hidden.push_back({elements});
+  }
   const auto list = [&](const Values& values) {
     std::string text;
     for (const std::vector<int64_t>& one : values) {
@@ -282,7 +291,7 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   if (draft.function->name != "launch") text += "entry: " + draft.function->name + "\n";
   text += "parameters:\n";
   for (const DraftParameter& parameter : draft.parameters) text += ParameterText(parameter);
-  text += SizesText(draft);
+  text += SizesText(source, draft);
   text += "accumulations: \"" + AccumulationsText(source, draft, oracle) + "\"  # the terms that one result sums\n";
   if (const std::string precision = PrecisionText(source, draft); !precision.empty())
     text += "tolerance: {accumulation: " + precision + "}  # as this kernel sums\n";

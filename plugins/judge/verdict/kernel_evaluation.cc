@@ -37,6 +37,7 @@ std::string KernelEvaluation::ToJson() const {
   json["verdict"] = verdict;
   json["seconds"] = {seconds, seconds_low, seconds_high};
   json["diagnosis"] = diagnosis;
+  if (!not_judged.empty()) json["not_judged"] = not_judged;
   if (!wrong.name.empty()) json["wrong"] = {wrong.name, wrong.error};
   if (!undecided.empty()) json["undecided"] = undecided;
   json["metrics"] = nlohmann::json::array();
@@ -56,6 +57,7 @@ KernelEvaluation KernelEvaluation::FromJson(const std::string& text) {
   evaluation.seconds_low = seconds.at(1).get<double>();
   evaluation.seconds_high = seconds.at(2).get<double>();
   evaluation.diagnosis = json.at("diagnosis").get<std::string>();
+  evaluation.not_judged = json.value("not_judged", "");
   if (json.contains("wrong") && json["wrong"].at(1).is_number())  // an infinite error was written as null
     evaluation.wrong = {json["wrong"].at(0).get<std::string>(), json["wrong"].at(1).get<double>()};
   evaluation.undecided = json.value("undecided", std::vector<std::string>());

@@ -29,7 +29,8 @@ struct KernelEvaluation {
   double seconds = 0;                        // measured or modelled, at the timing size; 0 unless correct
   double seconds_low = 0, seconds_high = 0;  // 95% confidence interval of it; equal to it where it is modelled
   std::string diagnosis;                     // one or two sentences; compiler output quoted below
-  WrongOutput wrong;                         // of a wrong kernel, if known
+  std::string not_judged;  // of a correct kernel: "lines 30-31, which no size reaches"; in diagnosis, too
+  WrongOutput wrong;       // of a wrong kernel, if known
   std::vector<std::pair<std::string, double>> metrics;
   std::vector<std::string> undecided;  // of the reference kernel: the drawn sizes at which it fails, and why
   bool transient = false;       // may be the fault of a busy machine: not to be kept

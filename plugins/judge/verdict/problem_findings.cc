@@ -307,11 +307,13 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeR
   const Parameter* nearest = nullptr;
   double largest = 0, seconds = 0;
   std::vector<std::string> undecided;
+  std::string not_judged;
   for (uint64_t seed = 0; seed < kReferenceSeeds; ++seed) {
     const KernelEvaluation reference = judge(seed);
     if (!reference.correct) return {FindingOnIncorrect(problem, reference, seed)};
     seconds = reference.seconds;
     if (undecided.empty()) undecided = reference.undecided;
+    not_judged = reference.not_judged;
     for (const Parameter& parameter : problem.parameters) {
       for (const auto& [name, error] : reference.metrics) {
         if (name == KGRPO_METRIC_WORST_ERROR + parameter.name && error > largest) nearest = &parameter, largest = error;
@@ -335,6 +337,10 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeR
         {"too_short",
          "The reference takes " + FormatSeconds(seconds) + ": much of that is the launch, which no kernel avoids.",
          "Raise sizes.timing until the reference takes 20 us or more."});
+  }
+  if (!not_judged.empty()) {
+    findings.push_back({"lines_not_run", "In reference.cu no call runs " + not_judged + ".",
+                        "Add a size that reaches them to sizes.visible or sizes.hidden, or remove them."});
   }
   return findings;
 }

@@ -217,7 +217,7 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
   if (access.space != Space::kGlobal) return nullptr;
   const Allocation* allocation =
       access.allocation != nullptr ? access.allocation : grid.memory->Find(access.address[lane]);
-  if (allocation->read_only()) return nullptr;
+  if (allocation->read_only() || !grid.checks_global_order) return nullptr;
   base = allocation->address();
   for (const RecentShadow& recent : grid.recent_shadows) {
     if (recent.owner == allocation) return recent.shadow;

@@ -315,7 +315,11 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
   const UnsetUse& use = kernel.unset_uses[kernel.unset_use_at[in.index] - 1];
   if (!warp.tainted) {
     if (use.guard >= 0) mask &= PredicateOf(warp, in.predicate) ^ in.flip;
-    if (mask != 0) in.run(warp, in, mask);
+    if (mask != 0) {
+      in.run(warp, in, mask);
+    } else {
+      Cover(warp, in.index, kPassed);
+    }
     return;
   }
   uint32_t doubtful = 0;  // lanes whose predicate is unset
@@ -371,7 +375,11 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
   }
   const bool stores = (use.rule == UnsetRule::kStore || use.rule == UnsetRule::kStoreMatrix) && mask != 0;
   if (stores) AroundStore(warp, in, use, mask, true);
-  if (mask != 0) in.run(warp, in, mask);
+  if (mask != 0) {
+    in.run(warp, in, mask);
+  } else {
+    Cover(warp, in.index, kPassed);
+  }
   if (stores) AroundStore(warp, in, use, mask, false);
   if (use.loads || stores) return;
   const uint32_t done = (mask | doubtful) & ~Parked(warp, in.index);

@@ -22,6 +22,38 @@ bool Decides(const Instruction& in) {
   return in.run == &BranchIndexed || (IsBranch(in) && in.predicate >= 0);
 }
 
+}  // namespace
+
+bool IsLinear(const Instruction& in, const std::vector<Origin>& origins) {
+  const IntegerMeaning* meaning = MeaningOf(in.run);
+  if (meaning == nullptr) return false;
+  const auto varies = [&](Operand operand) {
+    return operand >= 0 && operand != kNoOperand && origins[static_cast<size_t>(operand)] != Origin::kThread;
+  };
+  switch (meaning->operation) {
+    case Operation::kCopy:
+    case Operation::kAdd:
+    case Operation::kSub:
+    case Operation::kNeg:
+    case Operation::kNot:
+    case Operation::kConvert:
+      return true;
+    case Operation::kMulLo:
+    case Operation::kMulWide:
+    case Operation::kMadLo:
+    case Operation::kMadWide:
+      return !varies(in.a) || !varies(in.b);
+    case Operation::kShl:
+      return !varies(in.b);
+    case Operation::kSelect:
+      return !varies(in.c);
+    default:
+      return false;
+  }
+}
+
+namespace {
+
 // The basic blocks, and for each block the nearest one on every path to the end (kEnd: the end).
 struct Graph {
   std::vector<uint32_t> block_at;  // by pc
@@ -133,15 +165,12 @@ struct Graph {
 
 class Analysis {
  public:
-  Analysis(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
-           const std::vector<uint8_t>& arithmetic, const std::vector<uint8_t>& stores)
+  Analysis(const Kernel& kernel, std::vector<Origin> starts, const std::vector<Nature>& natures)
       : kernel_(kernel),
         graph_(kernel),
         origin_(std::move(starts)),
         place_(origin_),
-        gives_data_(gives_data),
-        arithmetic_(arithmetic),
-        stores_(stores),
+        natures_(natures),
         guard_(kernel.blocks.size(), Origin::kThread),
         decided_by_(kernel.blocks.size(), Origin::kThread) {}
 
@@ -151,7 +180,7 @@ class Analysis {
       const Instruction& in = kernel_.code[pc];
       if (in.run == &CallSubroutine || in.run == &ReturnFromSubroutine) flow_.by_data = true;
       if (Decides(in)) Decision(pc);
-      if (in.predicate >= 0 && !IsBranch(in) && !arithmetic_[pc]) Note(OriginOf(in.predicate));
+      if (in.predicate >= 0 && !IsBranch(in) && !natures_[pc].arithmetic) Note(OriginOf(in.predicate));
     }
     if (flow_.by_data) {
       flow_.data_branches.clear();
@@ -191,7 +220,7 @@ class Analysis {
       for (uint32_t b = 0; b < kernel_.blocks.size(); ++b) {
         const BasicBlock& block = kernel_.blocks[b];
         for (uint32_t pc = block.first; pc < block.last; ++pc) {
-          const Origin origin = gives_data_[pc] != 0 ? Origin::kData : std::max(Sources(pc), guard_[b]);
+          const Origin origin = natures_[pc].gives_data ? Origin::kData : std::max(Sources(pc), guard_[b]);
           Registers(pc, true, [&](uint32_t reg) {
             changed |= origin > origin_[reg];
             origin_[reg] = std::max(origin, origin_[reg]);
@@ -214,35 +243,6 @@ class Analysis {
       if (operand >= 0 && operand != kNoOperand) each(static_cast<size_t>(operand));
   }
 
-  // Returns true if the instruction's result is affine in the block's number if its sources are.
-  bool IsLinear(const Instruction& in) const {
-    const IntegerMeaning* meaning = MeaningOf(in.run);
-    if (meaning == nullptr) return false;
-    const auto varies = [&](Operand operand) {
-      return operand >= 0 && operand != kNoOperand && place_[static_cast<size_t>(operand)] != Origin::kThread;
-    };
-    switch (meaning->operation) {
-      case Operation::kCopy:
-      case Operation::kAdd:
-      case Operation::kSub:
-      case Operation::kNeg:
-      case Operation::kNot:
-      case Operation::kConvert:
-        return true;
-      case Operation::kMulLo:
-      case Operation::kMulWide:
-      case Operation::kMadLo:
-      case Operation::kMadWide:
-        return !varies(in.a) || !varies(in.b);
-      case Operation::kShl:
-        return !varies(in.b);
-      case Operation::kSelect:
-        return !varies(in.c);
-      default:
-        return false;
-    }
-  }
-
   // Finds what the addresses of stores depend on, among blocks that take the same decisions: those that depend on the
   // block's number do not matter, but a result that is not affine in it does.
   void SpreadPlaces() {
@@ -254,8 +254,8 @@ class Analysis {
         Origin place = Origin::kThread;
         Registers(pc, false, [&](uint32_t reg) { place = std::max(place, place_[reg]); });
         const bool by_predicate = in.predicate >= 0 && place_[static_cast<size_t>(in.predicate)] != Origin::kThread;
-        if (place == Origin::kAffine && (by_predicate || !IsLinear(in))) place = Origin::kBlock;
-        if (gives_data_[pc] != 0 || guard_[graph_.block_at[pc]] == Origin::kData) place = Origin::kData;
+        if (place == Origin::kAffine && (by_predicate || !IsLinear(in, place_))) place = Origin::kBlock;
+        if (natures_[pc].gives_data || guard_[graph_.block_at[pc]] == Origin::kData) place = Origin::kData;
         Registers(pc, true, [&](uint32_t reg) {
           changed |= place > place_[reg];
           place_[reg] = std::max(place, place_[reg]);
@@ -264,7 +264,7 @@ class Analysis {
     }
     flow_.stored_at = Origin::kThread;
     for (uint32_t pc = 0; pc < kernel_.code.size(); ++pc) {
-      if (stores_[pc] != 0)
+      if (natures_[pc].stores)
         PlacesOf(kernel_.code[pc], [&](size_t reg) { flow_.stored_at = std::max(flow_.stored_at, place_[reg]); });
     }
   }
@@ -277,7 +277,7 @@ class Analysis {
     bool bounded = kernel_.code[pc].run == &Branch && !graph_.Repeats(graph_.block_at[pc], region);
     for (const uint32_t b : region) {
       for (uint32_t p = kernel_.blocks[b].first; p < kernel_.blocks[b].last; ++p) {
-        bounded &= arithmetic_[p] != 0 || kernel_.code[p].run == &Branch;
+        bounded &= natures_[p].arithmetic || kernel_.code[p].run == &Branch;
         branch.region.push_back(p);
       }
     }
@@ -325,11 +325,12 @@ class Analysis {
           plan.joins[pc] = kernel_.blocks[join].first;
         }
       } else if (stores) {
-        if (stores_[pc] == 0) continue;
+        if (!natures_[pc].stores) continue;
         plan.steps[pc] = CensusStep::kStore;
         PlacesOf(in, [&](size_t reg) { needed[reg] = true; });
         if (in.predicate >= 0) needed[static_cast<size_t>(in.predicate)] = true;
-      } else if (in.predicate >= 0 && arithmetic_[pc] == 0 && (every || OriginOf(in.predicate) != Origin::kThread)) {
+      } else if (in.predicate >= 0 && !natures_[pc].arithmetic &&
+                 (every || OriginOf(in.predicate) != Origin::kThread)) {
         plan.steps[pc] = CensusStep::kGuarded;
         needed[static_cast<size_t>(in.predicate)] = true;
       }
@@ -366,7 +367,7 @@ class Analysis {
   const Kernel& kernel_;
   const Graph graph_;
   std::vector<Origin> origin_, place_;  // by register
-  const std::vector<uint8_t>&gives_data_, &arithmetic_, &stores_;
+  const std::vector<Nature>& natures_;
   std::vector<Origin> guard_;       // by block: of the decisions that control it
   std::vector<Origin> decided_by_;  // by block: of the decision at its end
   ControlFlow flow_;
@@ -374,9 +375,8 @@ class Analysis {
 
 }  // namespace
 
-ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
-                           const std::vector<uint8_t>& arithmetic, const std::vector<uint8_t>& stores) {
-  return Analysis(kernel, std::move(starts), gives_data, arithmetic, stores).Run();
+ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, const std::vector<Nature>& natures) {
+  return Analysis(kernel, std::move(starts), natures).Run();
 }
 
 }  // namespace kgrpo::simt

@@ -191,11 +191,11 @@ class Lowerer {
   std::unordered_map<std::string_view, int> subroutine_index_;
   std::vector<std::pair<uint32_t, uint32_t>> subroutine_registers_;  // [first, end) of each
   uint32_t stack_register_ = 0, frame_register_ = 0, stack_start_ = 0;
-  std::vector<UnsetRule> unset_rules_;                     // by pc
-  std::vector<uint8_t> gives_data_, arithmetic_, stores_;  // by pc: see AnalyseControl
-  std::vector<uint8_t> loads_registers_;                   // by pc: see FinishUnset
-  bool reads_clock_ = false;                               // a multiprocessor's
-  uint32_t frame_end_ = 0;                                 // of the subroutine being lowered
+  std::vector<UnsetRule> unset_rules_;    // by pc
+  std::vector<Nature> natures_;           // by pc
+  std::vector<uint8_t> loads_registers_;  // by pc: see FinishUnset
+  bool reads_clock_ = false;              // a multiprocessor's
+  uint32_t frame_end_ = 0;                // of the subroutine being lowered
   bool in_subroutine_ = false;
   // of the instruction being lowered
   SourceLine where_;

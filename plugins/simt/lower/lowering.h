@@ -28,4 +28,8 @@ uint64_t FunctionAddress(const PtxModule& module, std::string_view name);
 // The basic blocks that may follow block `index`, by index.
 std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const std::vector<uint32_t>& block_at);
 
+// Returns true if the instruction's result is affine in the block's number if its sources are. `origins`: by virtual
+// register; kThread: it does not depend on that number.
+bool IsLinear(const Instruction& in, const std::vector<Origin>& origins);
+
 }  // namespace kgrpo::simt

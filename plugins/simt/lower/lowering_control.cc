@@ -24,15 +24,24 @@ void Lowerer::NoteNature(const Instruction& in) {
   const bool opaque = opcode_.find(".cc") != std::string_view::npos || is_one_of({"addc", "subc", "madc"}) ||
                       in.run == &ReadClock32 || in.run == &ReadClock64 || in.run == &Lop3Predicate || in.count > 1;
   const bool is_parameter = loads && from_parameters_;
-  gives_data_.push_back((brings && !is_parameter) || opaque ? 1 : 0);
-  arithmetic_.push_back(!acts || is_parameter ? 1 : 0);
   const auto space = static_cast<Space>(in.space);
   const bool global = space == Space::kGlobal || space == Space::kGeneric;
   const bool stores = base == "st" || opcode_.starts_with("wmma.store");
   const bool loads_matrix = base == "ldmatrix" || opcode_.starts_with("wmma.load");
+  Nature nature;
+  nature.gives_data = (brings && !is_parameter) || opaque;
+  nature.arithmetic = !acts || is_parameter;
+  nature.stores = (stores && global) || in.run == &StoreBulk;
+  if (stores || is_one_of({"atom", "red", "stmatrix"})) {
+    nature.transfer = Transfer::kStores;
+  } else if (base == "cp" || in.run == &StoreBulk) {
+    nature.transfer = Transfer::kCopies;
+  } else if ((loads && !is_parameter) || loads_matrix) {
+    nature.transfer = Transfer::kLoads;
+  }
+  natures_.push_back(nature);
   loads_registers_.push_back(
       (loads || loads_matrix) && !is_parameter && space != Space::kConst && space != Space::kParam ? 1 : 0);
-  stores_.push_back((stores && global) || in.run == &StoreBulk ? 1 : 0);
 }
 
 void Lowerer::FinishControl(const std::vector<Operand>& offsets) {
@@ -42,7 +51,8 @@ void Lowerer::FinishControl(const std::vector<Operand>& offsets) {
     if (kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ)
       starts[reg] = Origin::kBlock;
   }
-  kernel_.control = AnalyseControl(kernel_, std::move(starts), gives_data_, arithmetic_, stores_);
+  kernel_.control = AnalyseControl(kernel_, starts, natures_);
+  kernel_.control.alike = BlocksAreAlike(kernel_, kernel_.control, std::move(starts), natures_);
   kernel_.control.reads_clock = reads_clock_;
   for (size_t reg = 0; reg < types_.size(); ++reg) {
     if (types_[reg] == Type::kPred && offsets[reg] != kNoOperand)

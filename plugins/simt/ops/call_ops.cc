@@ -100,7 +100,9 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
     stack = fresh + callee.frame_bytes;
     frame = fresh;
     pcs[l] = callee.pc;
+    Cover(warp, callee.pc, kEntered);
   }
+  Cover(warp, in.index, mask == warp.active ? kTaken : kTaken | kPassed);
   Depart(warp, mask, pcs);
 }
 

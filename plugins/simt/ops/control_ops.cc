@@ -188,7 +188,14 @@ void SynchroniseLanes(Warp& warp, uint32_t lanes, uint32_t known) {
   for (const int l : EachBit(lanes)) warp.lane_known[static_cast<size_t>(l)] = warp.clock;
 }
 
+void CoverFirst(Warp& warp, uint32_t at, Edges edges) {
+  Coverage& coverage = warp.grid->coverage;
+  coverage.edges[at] |= edges;
+  coverage.firsts.push_back({at, warp.block->index});
+}
+
 void Branch(Warp& warp, const Instruction& in, uint32_t mask) {
+  Cover(warp, in.index, mask == warp.active ? kTaken : kTaken | kPassed);
   if (mask == warp.active) {
     warp.pc = in.extra;
     return;
@@ -214,13 +221,16 @@ void BranchIndexed(Warp& warp, const Instruction& in, uint32_t mask) {
       if (index[l] == index[lead]) together |= 1u << l;
     }
     m &= ~together;
+    Cover(warp, static_cast<uint32_t>(warp.grid->kernel->code.size()) + in.extra + index[lead], kTaken);
     warp.groups[warp.group_count++] = {targets[in.extra + index[lead]], together, false};
   }
+  if (mask != warp.active) Cover(warp, in.index, kPassed);
   warp.active &= ~mask;
   warp.limit = 0;
 }
 
-void Exit(Warp& warp, const Instruction&, uint32_t mask) {
+void Exit(Warp& warp, const Instruction& in, uint32_t mask) {
+  Cover(warp, in.index, mask == warp.active ? kTaken : kTaken | kPassed);
   if (!warp.block->bulk_copies.empty()) EndBulkStores(warp, mask);
   warp.alive &= ~mask;
   warp.active &= ~mask;

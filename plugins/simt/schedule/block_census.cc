@@ -30,6 +30,7 @@ class Census {
     grid_.constants = grid.constants;
     grid_.warps_per_block = grid.warps_per_block;
     grid_.result = &result_;
+    grid_.coverage.edges.resize(EdgePlaces(*grid.kernel));
     Follow(plan);
   }
 

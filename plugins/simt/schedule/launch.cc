@@ -88,15 +88,18 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.hides_writes = grid.checked && !config.other_choices &&
                       std::any_of(kernel.code.begin(), kernel.code.end(),
                                   [](const Instruction& in) { return (in.flags & kFlagVolatile) != 0; });
+  const bool checks_some = !config.checked_blocks.empty() || config.choose_checked != 0;
   grid.code = kernel.code.data();
-  if (grid.checked && !kernel.unset_uses.empty()) {
+  grid.coverage.edges.resize(EdgePlaces(kernel));
+  if ((grid.checked || checks_some) && !kernel.unset_uses.empty()) {
     grid.watched_code = kernel.code;
-    grid.code = grid.watched_code.data();
+    if (grid.checked) grid.code = grid.watched_code.data();
     Watch(grid, false);
   }
   result.data_decides = kernel.control.by_data;
   result.reads_clock = kernel.control.reads_clock;
   result.independent = !MayPoll(kernel) && !kernel.global_atomics;
+  grid.checks_global_order = grid.checked || result.independent;
   grid.budget = config.instruction_budget;
   grid.parameters = config.parameters;
   grid.warps_per_block = static_cast<uint32_t>((config.block.Count() + kLanes - 1) / kLanes);
@@ -130,6 +133,8 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   result.let_next_begin_early = grid.lets_next_begin_early;
   if (workspace != 0) grid.memory->Free(workspace);
   run.Finish();
+  result.coverage = std::move(grid.coverage);
+  result.coverage.parameters.push_back(config.parameters);
   return result;
 }
 

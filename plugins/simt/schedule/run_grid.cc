@@ -42,7 +42,11 @@ uint32_t RunWarp(Warp& warp, uint32_t slice) {
     if constexpr (kCounted) static_cast<Counter*>(warp.grid->counter)->CountInstruction(warp, warp.pc, mask);
     ++warp.pc;
     --left;
-    if (mask != 0) in.run(warp, in, mask);
+    if (mask != 0) {
+      in.run(warp, in, mask);
+    } else {
+      Cover(warp, in.index, kPassed);
+    }
   }
   warp.executed += slice - left;
   return slice - left;
@@ -111,9 +115,18 @@ GridRun::GridRun(Grid& grid)
     : grid_(grid),
       total_(grid.config->grid.Count()),
       counted_(grid.config->mode == Mode::kCounted),
-      all_(!counted_ || grid.config->whole || MayPoll(*grid.kernel)),
+      all_(counted_ ? grid.config->whole || MayPoll(*grid.kernel) : !grid.config->only_checked),
       turns_(counted_ && grid.config->whole && grid.kernel->control.tickets) {
   if (counted_) ChooseCounted();
+  ChooseChecked();
+  if (!all_ && !counted_) order_ = checked_;
+}
+
+// Runs the following turn with or without checks.
+void GridRun::Check(bool on) {
+  if (grid_.config->mode == Mode::kChecked) return;
+  grid_.checked = on;
+  grid_.code = on && !grid_.watched_code.empty() ? grid_.watched_code.data() : grid_.kernel->code.data();
 }
 
 // Ends the launch if one more block would take too much memory.
@@ -142,10 +155,12 @@ void GridRun::Start(uint64_t index) {
     block = std::move(idle_.back());
     idle_.pop_back();
   }
+  const bool checked = std::binary_search(checked_.begin(), checked_.end(), index);
+  Check(checked);
   StartBlock(*block, grid_, index);
   Counter* counter = counted_ ? CounterOf(index) : nullptr;
   if (counter != nullptr) counter->StartBlock(*block);
-  running_.push_back({std::move(block), counter, 0, 0, 0});
+  running_.push_back({std::move(block), counter, 0, checked, 0, 0});
   grid_.resident.push_back(running_.back().block.get());
 }
 
@@ -166,6 +181,11 @@ bool GridRun::Turn(Resident& resident) {
     resident.counter->Switch(*resident.block);
     slice.block = std::min(slice.block, MostCounted() - resident.counted);
   }
+  const uint64_t ran = resident.checked ? WorkOf(*resident.block) : 0, most = grid_.config->checked_instructions;
+  const bool checks = resident.checked && ran < most;
+  if (grid_.config->only_checked && !checks) return true;  // the rest is of no use
+  if (checks) slice.block = std::min(slice.block, most - ran);
+  Check(checks);
   const bool ended = RunBlock(*resident.block, grid_, slice);
   if (counts) resident.counted = WorkOf(*resident.block);
   if (ended) return true;
@@ -239,53 +259,91 @@ void GridRun::Run() {
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  if (counted_ && !all_) RunFurther();
+  if (counted_ && !all_) RunOthers();
 }
 
-// A fault of a further block is no finding: the block may read results of skipped blocks.
+// Runs a block to its end, while no other one runs. Throws Fault if the budget does not suffice.
+void GridRun::RunAlone(uint64_t index, Counter* counter) {
+  const bool checked = std::binary_search(checked_.begin(), checked_.end(), index);
+  Slices slices = kWorking;
+  if (checked) slices.block = grid_.config->checked_instructions;
+  grid_.counter = counter;
+  grid_.resident = {&alone_};
+  Check(checked);
+  StartBlock(alone_, grid_, index);
+  if (counter != nullptr) counter->StartBlock(alone_);
+  while (!RunBlock(alone_, grid_, slices)) {
+    if (grid_.budget == 0) throw Fault{};
+    Check(false);
+    slices = kWorking;
+  }
+  if (counter != nullptr) counter->FinishBlock(alone_, WorkOf(alone_));
+  grid_.counter = nullptr;
+  grid_.resident.clear();
+  ran_.insert(index);
+  ++grid_.result->blocks_run;
+}
+
+// Blocks beside those that were chosen to be counted.
+void GridRun::RunOthers() {
+  LaunchResult& result = *grid_.result;
+  const size_t findings = result.findings.size();
+  const uint64_t kept = grid_.budget;
+  try {
+    RunFurther();
+    if (result.independent && grid_.config->further_blocks != 0) RunRepresentatives();
+  } catch (const Fault&) {  // no finding: the block may read results of skipped blocks
+    result.further_failed = true;
+    result.findings.resize(findings);
+    grid_.budget = kept;
+  }
+  try {
+    for (const uint64_t index : checked_)
+      if (result.independent && !counts_.contains(index) && !ran_.contains(index)) RunAlone(index, nullptr);
+  } catch (const Fault&) {  // of an independent block it is one
+    result.further_failed = result.further_failed || result.findings.size() == findings;
+  }
+  grid_.resident.clear();
+}
+
+// One block of each class or, if these do not show whether the others are right, as many as there is time for.
+void GridRun::RunRepresentatives() {
+  constexpr uint64_t kEnoughWork = 2'000'000;  // warp instructions
+  const uint64_t before = grid_.budget;
+  const auto run = [&](uint64_t index) {
+    if (!counts_.contains(index) && !ran_.contains(index)) RunAlone(index, nullptr);
+    return before - grid_.budget < kEnoughWork;
+  };
+  for (const uint64_t index : of_each_class_) run(index);
+  if (grid_.result->shows_others) return;
+  uint64_t stride = total_ - total_ / 3;  // visits every block once, those of any period evenly
+  while (std::gcd(stride, total_) != 1) ++stride;
+  uint64_t index = grid_.config->further_seed % total_;
+  for (uint64_t i = 0; i < total_ && run(index); ++i) index = (index + stride) % total_;
+}
+
+// These may take as long as a multiple of the counted ones.
 void GridRun::RunFurther() {
-  constexpr uint64_t kMostTimesTheWork = 64;
   constexpr size_t kFewest = 3;            // however long they take
   constexpr uint64_t kEnoughWork = 20000;  // warp instructions: a millisecond
   if (further_blocks_.empty()) return;
+  constexpr uint64_t kMostTimesTheWork = 64;
   const uint64_t work = std::accumulate(sampled_work_.begin(), sampled_work_.end(), uint64_t{0});
   const uint64_t kept = grid_.budget, allowed = std::min(kept, kMostTimesTheWork * (work + 1000));
-  const size_t findings = grid_.result->findings.size();
   grid_.budget = allowed;
-  grid_.counter = further_.get();
-  Block block;
-  grid_.resident = {&block};
   std::vector<uint64_t> ran;
   // The loop may end early, so the order of the blocks is secret too.
   const auto first = static_cast<std::ptrdiff_t>(grid_.config->further_seed % further_blocks_.size());
   std::rotate(further_blocks_.begin(), further_blocks_.begin() + first, further_blocks_.end());
-  try {
-    for (const uint64_t index : further_blocks_) {
-      StartBlock(block, grid_, index);
-      if (further_) further_->StartBlock(block);
-      while (!RunBlock(block, grid_, kWorking)) {
-        if (grid_.budget == 0) throw Fault{};
-      }
-      if (further_) further_->FinishBlock(block, WorkOf(block));
-      ++grid_.result->blocks_run;
-      ran.push_back(index);
-      if (ran.size() >= kFewest && allowed - grid_.budget > kEnoughWork) break;
-    }
-    // The last block runs uncounted: most that goes wrong at a grid's end goes wrong there.
-    grid_.counter = nullptr;
-    if (!counts_.contains(total_ - 1) && std::find(ran.begin(), ran.end(), total_ - 1) == ran.end()) {
-      StartBlock(block, grid_, total_ - 1);
-      while (!RunBlock(block, grid_, kWorking)) {
-        if (grid_.budget == 0) throw Fault{};
-      }
-      ++grid_.result->blocks_run;
-    }
-  } catch (const Fault&) {
-    grid_.result->further_failed = true;
-    grid_.result->findings.resize(findings);
+  for (const uint64_t index : further_blocks_) {
+    RunAlone(index, further_.get());
+    ran.push_back(index);
+    if (ran.size() >= kFewest && allowed - grid_.budget > kEnoughWork) break;
   }
+  // The last block runs uncounted: most that goes wrong at a grid's end goes wrong there.
+  if (!counts_.contains(total_ - 1) && std::find(ran.begin(), ran.end(), total_ - 1) == ran.end())
+    RunAlone(total_ - 1, nullptr);
   further_blocks_ = std::move(ran);
-  grid_.resident.clear();
   grid_.budget = kept - (allowed - grid_.budget);
 }
 

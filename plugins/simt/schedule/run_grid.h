@@ -7,8 +7,10 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "simt/schedule/block_census.h"
 #include "simt/schedule/block_sample.h"
 #include "simt/state/machine.h"
 #include "simt/time/counter.h"
@@ -33,6 +35,7 @@ class GridRun {
     std::unique_ptr<Block> block;
     Counter* counter = nullptr;  // null: not counted
     uint64_t counted = 0;        // warp instructions
+    bool checked = false;        // for its first LaunchConfig::checked_instructions
     uint32_t pause = 0;          // length of its last pause, in rounds
     uint32_t paused_for = 0;     // rounds before its next turn
   };
@@ -49,7 +52,13 @@ class GridRun {
   uint64_t MostCounted() const;
   bool Turn(Resident& resident);
   void End(Resident& resident);
+  void RunOthers();
   void RunFurther();
+  void RunRepresentatives();
+  void RunAlone(uint64_t index, Counter* counter);
+  void ChooseChecked();
+  void ChooseRepresentatives(const std::vector<BlockClass>* classes);
+  void Check(bool on);
   Counter* CounterOf(uint64_t index) const;
 
   Grid& grid_;
@@ -60,10 +69,14 @@ class GridRun {
   std::vector<Group> groups_;
   std::unique_ptr<Counter> further_;
   std::vector<uint64_t> further_blocks_;           // by number
+  std::vector<uint64_t> of_each_class_;            // that run uncounted, if they show whether the others are right
+  std::unordered_set<uint64_t> ran_;               // alone
   std::unordered_map<uint64_t, Counter*> counts_;  // by block
   std::vector<uint64_t> order_;                    // in which blocks run; empty where all do
+  std::vector<uint64_t> checked_;                  // blocks that are, by number; empty where all are
   std::vector<uint64_t> sampled_work_;             // of counted blocks, as they end
   std::vector<uint64_t> planned_work_;             // by block, where it is known before
+  Block alone_;                                    // that runs while no other does
   std::vector<std::unique_ptr<Block>> idle_;
   std::deque<Resident> running_;
 };

@@ -49,6 +49,7 @@ void GridRun::ChooseCounted() {
     if (!all_ && (control.by_data || (control.by_block && !census))) grid_.result->must_run_whole = true;
     if (census && census->size() == 1 && extends)
       ExtendSample(total_, config.sample_seed, {census->front().work}, &sample.counted);
+    if (!all_ && config.further_blocks != 0) ChooseRepresentatives(census ? &*census : nullptr);
     if (census && census->size() > 1) {
       if (total_ > kMostListed) {
         grid_.result->must_run_whole = true;
@@ -71,6 +72,44 @@ void GridRun::ChooseCounted() {
   further_ = std::make_unique<Counter>(grid_);
   if (all_ && further_)
     for (const uint64_t block : further_blocks_) counts_[block] = further_.get();
+}
+
+// If blocks that take the same decisions are alike, one of each kind shows whether the others are right.
+void GridRun::ChooseRepresentatives(const std::vector<BlockClass>* classes) {
+  constexpr size_t kMostClasses = 64;
+  const ControlFlow& control = grid_.kernel->control;
+  const Dim3& shape = grid_.config->grid;
+  bool& shows_others = grid_.result->shows_others;
+  shows_others = control.alike && (!control.by_block || (classes != nullptr && classes->size() <= kMostClasses));
+  if (!shows_others || classes == nullptr || classes->size() == 1) return;  // any block is of the only class
+  for (const BlockClass& one : *classes) {
+    const std::array<uint32_t, 3>& at = one.ranges.front().low;
+    of_each_class_.push_back((uint64_t{at[2]} * shape.y + at[1]) * shape.x + at[0]);
+  }
+}
+
+// Neighbours, since one block's mistake is most often a write into the next one's part. They are not counted, unless
+// all blocks are.
+void GridRun::ChooseChecked() {
+  constexpr int kTries = 64;
+  const LaunchConfig& config = *grid_.config;
+  checked_ = config.checked_blocks;
+  const uint64_t wanted = std::min<uint64_t>(config.choose_checked, total_);
+  const auto is_free = [&](uint64_t block) {
+    return !counts_.contains(block) &&
+           (all_ ||
+            (block != total_ - 1 && !std::binary_search(further_blocks_.begin(), further_blocks_.end(), block)));
+  };
+  uint64_t first = 0;
+  for (int i = 0; wanted != 0 && i < kTries; ++i) {
+    first = SampleBlocks(total_ - wanted + 1, 1, config.further_seed + static_cast<uint64_t>(i)).front();
+    bool all_free = true;
+    for (uint64_t k = 0; k < wanted; ++k) all_free = all_free && is_free(first + k);
+    if (all_free) break;
+  }
+  for (uint64_t k = 0; k < wanted; ++k)
+    if (all_ || is_free(first + k)) checked_.push_back(first + k);
+  std::sort(checked_.begin(), checked_.end());
 }
 
 // How often atomics meet at one address may depend on the data: a small sample would rank kernels by chance.

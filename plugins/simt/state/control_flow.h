@@ -45,6 +45,9 @@ struct ControlFlow {
   // What the addresses of stores to global memory depend on; kData: there is no plan `stores` that finds them.
   Origin stored_at = Origin::kData;
   CensusPlan stores;
+  // Blocks that take the same decisions do the same to the data that they load; only where these and the results lie
+  // differs, evenly with the block's number. So one of them shows whether the others are right (alike_blocks.cc).
+  bool alike = false;
   uint32_t predicate_bytes = 0;  // per warp: the registers' first bytes hold the predicates, four bytes each
 
   // A branch on data that may skip a few instructions without loops or memory accesses. They bound the work that a
@@ -56,10 +59,28 @@ struct ControlFlow {
   std::vector<DataBranch> data_branches;
 };
 
+// What an instruction does to memory.
+enum class Transfer : uint8_t {
+  kNone,
+  kLoads,   // a = address
+  kStores,  // a = address; the other sources are values. Atomics too
+  kCopies,  // a = address in shared memory, b = in global memory
+};
+
+// What the analyses need to know of an instruction beside its code.
+struct Nature {
+  bool gives_data = false;  // it brings in data
+  bool arithmetic = false;  // it only computes
+  bool stores = false;      // to global memory
+  Transfer transfer = Transfer::kNone;
+};
+
 // `kernel` needs code, costs, mentions and blocks, with virtual registers as operands. `starts`: the origin of each
-// virtual register that is set when a warp starts. `gives_data`, by pc: the instruction brings in data. `arithmetic`,
-// by pc: the instruction only computes. `stores`, by pc: it stores to global memory.
-ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
-                           const std::vector<uint8_t>& arithmetic, const std::vector<uint8_t>& stores);
+// virtual register that is set when a warp starts. `natures` is by pc.
+ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, const std::vector<Nature>& natures);
+
+// alike_blocks.cc: ControlFlow::alike; `flow` is the rest.
+bool BlocksAreAlike(const Kernel& kernel, const ControlFlow& flow, std::vector<Origin> starts,
+                    const std::vector<Nature>& natures);
 
 }  // namespace kgrpo::simt

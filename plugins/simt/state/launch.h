@@ -12,6 +12,7 @@
 #include <vector>  // parameters
 
 #include "simt/state/counts.h"
+#include "simt/state/coverage.h"
 #include "simt/state/memory.h"
 
 namespace kgrpo::simt {
@@ -60,6 +61,13 @@ struct LaunchConfig {
   std::optional<uint8_t> unwritten_shared;
   // kChecked: of earlier launches like this one. Their values are unset.
   const RacingReads* racing_reads = nullptr;
+  // kPlain and kCounted: these blocks run with every check, each for its first `checked_instructions`; in order. If
+  // they may depend on other blocks, accesses to global memory are not checked for races, because the others' part in
+  // their order is not known.
+  std::vector<uint64_t> checked_blocks;
+  uint64_t checked_instructions = 0;
+  bool only_checked = false;    // kPlain: no other block runs
+  uint32_t choose_checked = 0;  // kCounted: so many neighbours, chosen by further_seed, are checked, too
   // kChecked: earlier launches that may still run while this one does, until it waits for them. Null: none.
   const std::vector<std::shared_ptr<EarlierLaunch>>* in_flight = nullptr;
   bool last_block_first = false;  // among the blocks that can be resident at once; else the first
@@ -151,6 +159,7 @@ struct LaunchResult {
   std::optional<Finding> choice;   // kChecked: the race that is the first of the open choices made, if any was
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
+  Coverage coverage;
   std::string printed;  // by printf, at most 64 KiB
   Counts counts;        // kCounted
   // kCounted: the counts of further_blocks; sampled_blocks is 0 if none ran.
@@ -166,6 +175,8 @@ struct LaunchResult {
   // kCounted, if all blocks ran: the warp instructions by block, and true if the counted blocks represent the others.
   std::vector<uint64_t> work;
   bool sample_stands = true;
+  // kCounted: the blocks that ran show that the others are right if they are: see ControlFlow::alike.
+  bool shows_others = true;
   // kCounted, if some blocks did not run and `find_stored`: what all blocks together store to global memory, in order
   // and apart; nothing if that depends on data.
   std::optional<std::vector<StoredRange>> stored;

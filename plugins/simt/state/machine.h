@@ -189,7 +189,9 @@ struct Grid {
   const LaunchConfig* config = nullptr;
   LaunchResult* result = nullptr;
   AccessCounter* counter = nullptr;  // kCounted
-  bool checked = false;
+  bool checked = false;              // the block that runs is
+  bool checks_global_order = false;  // (checked) races in global memory are findings
+  Coverage coverage;
   std::vector<uint32_t> constants;  // patched
   std::vector<uint8_t> parameters;
   uint32_t shared_limit = 0;               // bytes of shared memory with red zones
@@ -248,10 +250,23 @@ inline void ChargeWalk(Grid& grid, size_t copies) {
   Charge(grid, copies / 16);
 }
 
+// Notes edges that ran; `at`: index in Coverage::edges.
+void CoverFirst(Warp& warp, uint32_t at, Edges edges);  // control_ops.cc
+inline void Cover(Warp& warp, uint32_t at, Edges edges) {
+  const Grid& grid = *warp.grid;
+  if (grid.checked) edges |= static_cast<Edges>(edges << kCheckedShift);
+  if ((grid.coverage.edges[at] & edges) != edges) [[unlikely]]
+    CoverFirst(warp, at, edges);
+}
+
 // ---- starting (launch_start.cc) ----
 
 // Fills in the constants that only the launch knows.
 void PatchConstants(Grid& grid);
+// The size of Coverage::edges.
+inline size_t EdgePlaces(const Kernel& kernel) {
+  return kernel.code.size() + kernel.branch_targets.size();
+}
 // Resets `block` to the start of the grid's block number `index`.
 void StartBlock(Block& block, Grid& grid, uint64_t index);
 

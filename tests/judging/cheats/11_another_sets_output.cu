@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: at the timing size it copies from where another call of the same batch had its output
 // cuda: wrong
-// sim: wrong
+// sim: uninitialised
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];
