@@ -1,7 +1,5 @@
 #include "interpreter/code_not_judged.h"
 
-#include <kgrpo/support/own_headers.h>
-
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "cuda_source/lexer.h"
+#include "cuda_source/own_headers.h"
 #include "judge/compile/compiled_kernel.h"  // KernelName
 
 namespace kgrpo::interpreter {
@@ -77,7 +76,7 @@ uint64_t TensorBytes(const Problem& problem, const Bindings& size) {
 std::vector<CodeNotRun> FindCodeNotJudged(const simt::Module& module, const std::vector<simt::Coverage>& coverage,
                                           const std::string& source) {
   std::set<std::pair<std::string, int>> own;
-  for (const SourcePlace& place : PlacesOfLines(source, "kernel.cu")) own.emplace(place.file, place.line);
+  for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, "kernel.cu")) own.emplace(place.file, place.line);
   std::vector<CodeNotRun> code = simt::FindCodeNotRun(module, coverage);
   for (CodeNotRun& one : code) {
     std::vector<CodeNotRun::Line> lines;
