@@ -31,8 +31,7 @@ std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem&
   std::vector<Case> cases;
   if (open.by_trials) return cases;
   const int seeds = options_.seeds * (thorough ? 2 : 1);
-  for (evaluator::CorrectnessCase& planned :
-       evaluator::CorrectnessCases(problem, key, seeds, thorough, show_hidden)) {
+  for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds, thorough, show_hidden)) {
     Case one;
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
     one.arguments = evaluator::DrawArguments(problem, one);
@@ -282,8 +281,7 @@ std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open,
   one.expected.clear();
   one.checker = nullptr;
   std::vector<std::vector<uint8_t>> outputs;
-  if (const Trouble trouble =
-          RunCase(ReferenceWorker(open, one.thorough), reference_memory_, open, one, &outputs)) {
+  if (const Trouble trouble = RunCase(ReferenceWorker(open, one.thorough), reference_memory_, open, one, &outputs)) {
     DropReferences();  // its worker may be gone
     throw Error(KGRPO_ERROR_INVALID,
                 open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);

@@ -23,7 +23,7 @@ constexpr double kImplausible = 0.75;  // of the least time by measured ceilings
 // The reference beside a candidate may be this much slower than alone.
 constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
 constexpr uint64_t kMoveStream = ~uint64_t{20};  // SubKey index of the stream that moves inputs
-constexpr uint64_t kRoundsOfSuspects = 30;  // at least, when a second process must confirm or clear a suspicion
+constexpr uint64_t kRoundsOfSuspects = 30;       // at least, when a second process must confirm or clear a suspicion
 
 std::string TimeText(double seconds) {
   std::ostringstream text;
@@ -47,20 +47,19 @@ std::vector<evaluator::ErrorBound> BoundsOf(const OpenProblem& open, const evalu
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   std::vector<double> scales;
   if (largest != nullptr && open.oracle) {
-    scales = evaluator::Conditioning(
-        problem, arguments, expected, evaluator::SubKey(largest->key, kMoveStream),
-        [&](const auto& moved) { return open.oracle->Run(problem, *largest->size, moved); });
+    scales =
+        evaluator::Conditioning(problem, arguments, expected, evaluator::SubKey(largest->key, kMoveStream),
+                                [&](const auto& moved) { return open.oracle->Run(problem, *largest->size, moved); });
   }
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    evaluator::ErrorBound bound = evaluator::BoundFor(
-        problem, parameter, accumulations,
-        expected.empty() ? evaluator::Expected() : expected[i],
-        largest != nullptr && largest->DrawsExtremes(problem));
+    evaluator::ErrorBound bound =
+        evaluator::BoundFor(problem, parameter, accumulations, expected.empty() ? evaluator::Expected() : expected[i],
+                            largest != nullptr && largest->DrawsExtremes(problem));
     if (i < scales.size()) {
-      bound.absolute = std::max(
-          bound.absolute, evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute);
+      bound.absolute =
+          std::max(bound.absolute, evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute);
     }
     bounds.push_back(bound);
   }

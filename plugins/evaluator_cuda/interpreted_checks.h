@@ -62,8 +62,8 @@ class InterpretedChecks {
   using ExpectedOf =
       std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
 
-  // The problem's compiled reference kernel, which tells in which of the further cases a finding counts. Called if there
-  // is one.
+  // The problem's compiled reference kernel, which tells in which of the further cases a finding counts. Called if
+  // there is one.
   using ReferenceOf = std::function<std::shared_ptr<const evaluator::CompiledKernel>()>;
 
   // A candidate under interpretation. The destructor stops the run and waits for its end. A run that waits for a thread

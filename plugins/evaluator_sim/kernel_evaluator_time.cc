@@ -108,8 +108,8 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
   return {};
 }
 
-// Compares the outputs of one more call, whose inputs are whole numbers: small errors and small elements show, where the
-// results of such inputs are exact. Its time does not count.
+// Compares the outputs of one more call, whose inputs are whole numbers: small errors and small elements show, where
+// the results of such inputs are exact. Its time does not count.
 Trouble KernelEvaluator::CheckWholeNumbers(Run& run) {
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open, TimingSet::kWhole);
   if (expected == nullptr) return {};

@@ -73,8 +73,7 @@ OpenProblem::~OpenProblem() {
 }
 
 // The bounds on errors, by parameter. Of whole numbers: exact ones, as far as the reference keeps to them.
-std::vector<evaluator::ErrorBound> OpenProblem::Bounds(TimingSet set,
-                                                       const std::vector<evaluator::Argument>& arguments,
+std::vector<evaluator::ErrorBound> OpenProblem::Bounds(TimingSet set, const std::vector<evaluator::Argument>& arguments,
                                                        const std::vector<evaluator::Expected>& expected,
                                                        const evaluator::Compute& reference) const {
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
@@ -86,7 +85,8 @@ std::vector<evaluator::ErrorBound> OpenProblem::Bounds(TimingSet set,
   }
   std::vector<double> scales;
   if (set == TimingSet::kTimed && (oracle || fewest < kFewElements))
-    scales = evaluator::Conditioning(problem, arguments, expected, evaluator::SubKey(TimingKey(), ~uint64_t{1}), compute);
+    scales =
+        evaluator::Conditioning(problem, arguments, expected, evaluator::SubKey(TimingKey(), ~uint64_t{1}), compute);
   std::vector<evaluator::Expected> own;  // the reference's
   std::vector<evaluator::ErrorBound> bounds(expected.size());
   for (size_t i = 0; i < bounds.size(); ++i) {

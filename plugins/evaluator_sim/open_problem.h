@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "evaluator_sim/timing_expected.h"
-#include "interpreter/tensors.h"       // MappedArguments
-#include "judge/cache/kept_files.h"    // KeptFiles
-#include "judge/front/open_problem.h"  // OpenProblem
-#include "judge/inputs/inputs.h"       // Argument
+#include "interpreter/tensors.h"         // MappedArguments
+#include "judge/cache/kept_files.h"      // KeptFiles
+#include "judge/front/open_problem.h"    // OpenProblem
+#include "judge/inputs/inputs.h"         // Argument
 #include "judge/verdict/conditioning.h"  // Compute
 
 namespace kgrpo::evaluator_sim {

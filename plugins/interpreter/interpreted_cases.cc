@@ -106,12 +106,14 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   for (const std::string& note : one.further ? std::vector<std::string>() : record.notes) {
     if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   }
-  runs_whole_ = runs_whole_ || (!one.further && (record.data_decides || record.launches > 1 || !record.independent ||
-                                                 record.host_writes));
+  runs_whole_ =
+      runs_whole_ ||
+      (!one.further && (record.data_decides || record.launches > 1 || !record.independent || record.host_writes));
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // the values are known to be wrong already
   // Where the call before, at the same addresses, did launch, the outputs tell.
-  if (record.launches == 0 && !one.same_place) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
+  if (record.launches == 0 && !one.same_place)
+    return {"no_launch", "At " + where + ": the launch function launches no kernel."};
   if (const std::string name = tensors.WrittenBetweenRows(); !name.empty())
     return {"out_of_bounds", "At " + where + ": It writes between the rows of " + name + "."};
   std::vector<std::vector<uint8_t>> outputs(arguments.size());
@@ -147,7 +149,12 @@ evaluator::CaseRule InterpretedCases::RuleOf(size_t i, const std::vector<Argumen
     if (!compute) return {};
     return [i, &compute](const std::vector<Argument>& inputs) { return compute(i, inputs); };
   };
-  return {problem_,  cases_[i], arguments, expected, of_case(options_.oracle), of_case(options_.reference),
+  return {problem_,
+          cases_[i],
+          arguments,
+          expected,
+          of_case(options_.oracle),
+          of_case(options_.reference),
           options_.is_reference};
 }
 
@@ -180,7 +187,8 @@ void InterpretedCases::NoteUndecided(size_t i, std::string why) {
   if (options_.is_reference && one.drawn) undecided_.push_back(evaluator::SizeText(*one.drawn) + ": " + why);
 }
 
-// After a call that ended in trouble other than wrong values. If the case decides nothing, the next one needs a process.
+// After a call that ended in trouble other than wrong values. If the case decides nothing, the next one needs a
+// process.
 bool InterpretedCases::DecidesNothing(size_t i) {
   if (!cases_[i].further) return false;
   const std::vector<Argument> arguments = evaluator::DrawArguments(problem_, cases_[i]);

@@ -1,8 +1,8 @@
 // The unusual correctness cases: odd values, rows with gaps, outputs in an input's memory; and comparison among such
 // values.
 #include "judge/problem/cases.h"
-#include "judge/problem/drawn_sizes.h"
 #include "judge/inputs/inputs.h"
+#include "judge/problem/drawn_sizes.h"
 #include "judge/verdict/comparison.h"
 #include "test.h"
 

@@ -1,5 +1,6 @@
 // Wrong kernels that only cases beyond the listed sizes and values find, and correct ones that such cases must not
-// accuse: whole numbers, drawn sizes and scalars, unusual values, the same addresses, a tolerance narrower than rounding.
+// accuse: whole numbers, drawn sizes and scalars, unusual values, the same addresses, a tolerance narrower than
+// rounding.
 #include "kernel_evaluator_fixture.h"
 #include "test.h"
 
@@ -41,24 +42,30 @@ class FurtherCasesTest : public KernelEvaluatorTest {
 TEST_F(FurtherCasesTest, WholeNumbersShowALostTerm) {
   const auto scan = [](const std::string& sum, const std::string& exclusive) {
     return "__global__ void scan(const float* x, float* out, int n, bool exclusive) {\n"
-           "  __shared__ " + sum + " sums[1024];\n"
+           "  __shared__ " +
+           sum +
+           " sums[1024];\n"
            "  const int each = (n + 1023) / 1024, first = threadIdx.x * each, last = min(n, first + each);\n"
-           "  " + sum + " s = 0;\n  for (int i = first; i < last; ++i) s += x[i];\n"
-           "  sums[threadIdx.x] = s; __syncthreads();\n  " + sum + " before = 0;\n"
+           "  " +
+           sum +
+           " s = 0;\n  for (int i = first; i < last; ++i) s += x[i];\n"
+           "  sums[threadIdx.x] = s; __syncthreads();\n  " +
+           sum +
+           " before = 0;\n"
            "  for (int t = 0; t < threadIdx.x; ++t) before += sums[t];\n"
            "  for (int i = first; i < last; ++i) {\n"
            "    if (exclusive) out[i] = before;\n    before += x[i];\n    if (!exclusive) out[i] = before;\n  }\n}\n"
            "extern \"C\" void launch(const float* x, float* out, int n) { scan<<<1, 1024>>>(x, out, n, " +
            exclusive + "); }\n";
   };
-  const OpenProblem open = Open(
-      {"scan",
-       "  - {name: x, role: input, dtype: float32, shape: [n], distribution: uniform, low: 0, high: 1}\n"
-       "  - {name: out, role: output, dtype: float32, shape: [n]}\n"
-       "  - {name: n, role: scalar, dtype: int32, value: n}\n",
-       "sizes: {visible: [{n: 1000}], hidden: [{n: 1}, {n: 3333}], timing: {n: 262144}}\n"
-       "accumulations: \"n\"\nneeds: {bytes: \"8*n\", flops: 0}\n",
-       scan("float", "false"), ""});
+  const OpenProblem open =
+      Open({"scan",
+            "  - {name: x, role: input, dtype: float32, shape: [n], distribution: uniform, low: 0, high: 1}\n"
+            "  - {name: out, role: output, dtype: float32, shape: [n]}\n"
+            "  - {name: n, role: scalar, dtype: int32, value: n}\n",
+            "sizes: {visible: [{n: 1000}], hidden: [{n: 1}, {n: 3333}], timing: {n: 262144}}\n"
+            "accumulations: \"n\"\nneeds: {bytes: \"8*n\", flops: 0}\n",
+            scan("float", "false"), ""});
   const KernelEvaluation wrong = Judge(open, scan("double", "n > 65536"), kKey, true);
   EXPECT_EQ(wrong.verdict, "wrong") << wrong.diagnosis;
   EXPECT_THAT(wrong.diagnosis, testing::StartsWith("At the timing size, with whole numbers: "));
@@ -71,24 +78,27 @@ TEST_F(FurtherCasesTest, SmallElementsBesideLargeOnes) {
   const auto statistics = [](const std::string& step) {
     return "__global__ void k(const float* x, float* out, int n) {\n"
            "  float s = 0, q = 0;\n  int terms = 0;\n"
-           "  for (int i = 0; i < n; i += " + step + ") s += x[i], ++terms;\n"
+           "  for (int i = 0; i < n; i += " +
+           step +
+           ") s += x[i], ++terms;\n"
            "  const float mean = s / terms;\n"
-           "  for (int i = 0; i < n; i += " + step + ") q += (x[i] - mean) * (x[i] - mean);\n"
+           "  for (int i = 0; i < n; i += " +
+           step +
+           ") q += (x[i] - mean) * (x[i] - mean);\n"
            "  out[0] = mean; out[1] = q / terms; out[2] = n;\n}\n"
            "extern \"C\" void launch(const float* x, float* out, int n) { k<<<1, 1>>>(x, out, n); }\n";
   };
-  const OpenProblem open =
-      Open({"statistics",
-            "  - {name: x, role: input, dtype: float32, shape: [n]}\n"
-            "  - {name: out, role: output, dtype: float32, shape: [3]}\n"
-            "  - {name: n, role: scalar, dtype: int32, value: n}\n",
-            "sizes: {visible: [{n: 30000}], hidden: [{n: 1000}, {n: 3333}], timing: {n: 40000}}\n"
-            "accumulations: \"n\"\nneeds: {bytes: \"4*n\", flops: 0}\n",
-            statistics("1"),
-            "extern \"C\" void oracle(const double* x, double* out, int64_t n) {\n"
-            "  double s = 0, q = 0;\n  for (int64_t i = 0; i < n; ++i) s += x[i];\n"
-            "  for (int64_t i = 0; i < n; ++i) q += (x[i] - s / n) * (x[i] - s / n);\n"
-            "  out[0] = s / n; out[1] = q / n; out[2] = n;\n}\n"});
+  const OpenProblem open = Open({"statistics",
+                                 "  - {name: x, role: input, dtype: float32, shape: [n]}\n"
+                                 "  - {name: out, role: output, dtype: float32, shape: [3]}\n"
+                                 "  - {name: n, role: scalar, dtype: int32, value: n}\n",
+                                 "sizes: {visible: [{n: 30000}], hidden: [{n: 1000}, {n: 3333}], timing: {n: 40000}}\n"
+                                 "accumulations: \"n\"\nneeds: {bytes: \"4*n\", flops: 0}\n",
+                                 statistics("1"),
+                                 "extern \"C\" void oracle(const double* x, double* out, int64_t n) {\n"
+                                 "  double s = 0, q = 0;\n  for (int64_t i = 0; i < n; ++i) s += x[i];\n"
+                                 "  for (int64_t i = 0; i < n; ++i) q += (x[i] - s / n) * (x[i] - s / n);\n"
+                                 "  out[0] = s / n; out[1] = q / n; out[2] = n;\n}\n"});
   EXPECT_EQ(Judge(open, statistics("(n > 20000 ? 2 : 1)")).verdict, "wrong");
   for (uint64_t key = 1; key <= 4; ++key) {
     const KernelEvaluation right = Judge(open, statistics("1") + "\n", key);
@@ -135,18 +145,24 @@ TEST_F(FurtherCasesTest, AScalarThatIsIgnored) {
 std::string Softmax(const std::string& each, const std::string& largest) {
   return "__global__ void k(const float* x, float* out, int cols) {\n"
          "  const float* row = x + (size_t)blockIdx.x * cols;\n"
-         "  const int most = " + each + " * 256, end = cols < most ? cols : most;\n"
+         "  const int most = " +
+         each +
+         " * 256, end = cols < most ? cols : most;\n"
          "  __shared__ float part[256];\n"
          "  float m = row[0];\n"
          "  for (int c = threadIdx.x; c < end; c += 256) m = fmaxf(m, row[c]);\n"
          "  part[threadIdx.x] = m; __syncthreads();\n"
          "  for (int t = 0; t < 256; ++t) m = fmaxf(m, part[t]);\n"
-         "  __syncthreads();\n  m = " + largest + ";\n  float s = 0;\n"
+         "  __syncthreads();\n  m = " +
+         largest +
+         ";\n  float s = 0;\n"
          "  for (int c = threadIdx.x; c < end; c += 256) s += expf(row[c] - m);\n"
          "  part[threadIdx.x] = s; __syncthreads();\n  s = 0;\n"
          "  for (int t = 0; t < 256; ++t) s += part[t];\n"
-         "  for (int c = threadIdx.x; c < end; c += 256) out[(size_t)blockIdx.x * cols + c] = expf(row[c] - m) / s;\n}\n"
-         "extern \"C\" void launch(const float* x, float* out, int rows, int cols) { k<<<rows, 256>>>(x, out, cols); }\n";
+         "  for (int c = threadIdx.x; c < end; c += 256) out[(size_t)blockIdx.x * cols + c] = expf(row[c] - m) / "
+         "s;\n}\n"
+         "extern \"C\" void launch(const float* x, float* out, int rows, int cols) { k<<<rows, 256>>>(x, out, cols); "
+         "}\n";
 }
 
 TEST_F(FurtherCasesTest, RowsThatEndAtTheTimingSize) {
@@ -172,7 +188,8 @@ TEST_F(FurtherCasesTest, ConstantRows) {
            "  const float* row = x + (size_t)r * cols;\n  float s = 0, q = 0;\n"
            "  for (int c = 0; c < cols; ++c) s += row[c];\n  const float mean = s / cols;\n"
            "  for (int c = 0; c < cols; ++c) q += (row[c] - mean) * (row[c] - mean);\n"
-           "  for (int c = 0; c < cols; ++c) out[(size_t)r * cols + c] = (row[c] - mean) / sqrtf(q / cols" + epsilon +
+           "  for (int c = 0; c < cols; ++c) out[(size_t)r * cols + c] = (row[c] - mean) / sqrtf(q / cols" +
+           epsilon +
            ");\n}\n"
            "extern \"C\" void launch(const float* x, float* out, int rows, int cols) { k<<<(rows + 31) / 32, 32>>>(x, "
            "out, rows, cols); }\n";
@@ -214,43 +231,47 @@ TEST_F(FurtherCasesTest, StateKeptByAddress) {
 TEST_F(FurtherCasesTest, ElementsThatEqualThePoison) {
   const auto quantise = [](const std::string& value) {
     return "__global__ void k(const float* x, unsigned char* y, int n) { int i = blockIdx.x * blockDim.x + "
-           "threadIdx.x; if (i < n) y[i] = (unsigned char)(" + value + "); }\n"
+           "threadIdx.x; if (i < n) y[i] = (unsigned char)(" +
+           value +
+           "); }\n"
            "extern \"C\" void launch(const float* x, unsigned char* y, int n) { k<<<(n + 255) / 256, 256>>>(x, y, n); "
            "}\n";
   };
-  const OpenProblem open = Open(
-      {"quantise",
-       "  - {name: x, role: input, dtype: float32, shape: [n], distribution: uniform, low: 0, high: 1}\n"
-       "  - {name: y, role: output, dtype: uint8, shape: [n]}\n"
-       "  - {name: n, role: scalar, dtype: int32, value: n}\n",
-       "sizes: {visible: [{n: 100000}], hidden: [{n: 1000}], timing: {n: 200000}}\n"
-       "tolerance: {differing: 0.01}\nneeds: {bytes: \"5*n\", flops: 0}\n",
-       quantise("256 * x[i]"),
-       "extern \"C\" void oracle(const double* x, int64_t* y, int64_t n) {\n"
-       "  for (int64_t i = 0; i < n; ++i) y[i] = (int64_t)(256 * x[i]);\n}\n"});
+  const OpenProblem open =
+      Open({"quantise",
+            "  - {name: x, role: input, dtype: float32, shape: [n], distribution: uniform, low: 0, high: 1}\n"
+            "  - {name: y, role: output, dtype: uint8, shape: [n]}\n"
+            "  - {name: n, role: scalar, dtype: int32, value: n}\n",
+            "sizes: {visible: [{n: 100000}], hidden: [{n: 1000}], timing: {n: 200000}}\n"
+            "tolerance: {differing: 0.01}\nneeds: {bytes: \"5*n\", flops: 0}\n",
+            quantise("256 * x[i]"),
+            "extern \"C\" void oracle(const double* x, int64_t* y, int64_t n) {\n"
+            "  for (int64_t i = 0; i < n; ++i) y[i] = (int64_t)(256 * x[i]);\n}\n"});
   for (uint64_t key = 1; key <= 4; ++key) {
     const KernelEvaluation right = Judge(open, quantise("fmaxf(256 * x[i] - 0.003f, 0.f)"), key);
     EXPECT_EQ(right.verdict, "correct") << right.diagnosis;
   }
 }
 
-// The tolerance is below the rounding of float32: that is not the kernel's fault, and the reference's evaluation says so.
+// The tolerance is below the rounding of float32: that is not the kernel's fault, and the reference's evaluation says
+// so.
 TEST_F(FurtherCasesTest, AToleranceNarrowerThanRounding) {
   const auto kernel = [](const std::string& value) {
     return "__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i "
-           "< n) y[i] = " + value + "; }\n"
+           "< n) y[i] = " +
+           value +
+           "; }\n"
            "extern \"C\" void launch(const float* x, float* y, int n) { k<<<(n + 255) / 256, 256>>>(x, y, n); }\n";
   };
-  const OpenProblem open =
-      Open({"narrow",
-            "  - {name: x, role: input, dtype: float32, shape: [n]}\n"
-            "  - {name: y, role: output, dtype: float32, shape: [n]}\n"
-            "  - {name: n, role: scalar, dtype: int32, value: n}\n",
-            "sizes: {visible: [{n: 1000}], hidden: [{n: 33}], timing: {n: 20}}\n"
-            "tolerance: {relative: 2e-8, absolute: 0}\nneeds: {bytes: \"8*n\", flops: 0}\n",
-            kernel("expf(x[i])"),
-            "extern \"C\" void oracle(const double* x, double* y, int64_t n) {\n"
-            "  for (int64_t i = 0; i < n; ++i) y[i] = std::exp(x[i]);\n}\n"});
+  const OpenProblem open = Open({"narrow",
+                                 "  - {name: x, role: input, dtype: float32, shape: [n]}\n"
+                                 "  - {name: y, role: output, dtype: float32, shape: [n]}\n"
+                                 "  - {name: n, role: scalar, dtype: int32, value: n}\n",
+                                 "sizes: {visible: [{n: 1000}], hidden: [{n: 33}], timing: {n: 20}}\n"
+                                 "tolerance: {relative: 5e-8, absolute: 0}\nneeds: {bytes: \"8*n\", flops: 0}\n",
+                                 kernel("expf(x[i])"),
+                                 "extern \"C\" void oracle(const double* x, double* y, int64_t n) {\n"
+                                 "  for (int64_t i = 0; i < n; ++i) y[i] = std::exp(x[i]);\n}\n"});
   const KernelEvaluation reference = Judge(open, open.problem.reference_source);
   EXPECT_EQ(reference.verdict, "wrong");
   EXPECT_THAT(reference.diagnosis, HasSubstr("The tolerance is narrower than the rounding of the reference"));

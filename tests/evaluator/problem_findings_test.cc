@@ -194,5 +194,18 @@ TEST(ProblemFindings, AReferenceNearItsToleranceIsReported) {
   EXPECT_THAT(found[0].advice, testing::HasSubstr("set accumulations: \""));
 }
 
+// A drawn size at which the reference fails is told once, however many seeds drew it.
+TEST(ProblemFindings, ADrawnSizeThatTheReferenceCannotDo) {
+  const std::vector<ProblemFinding> found = FindOfReference(Elementwise(0, 0), [](uint64_t) {
+    KernelEvaluation reference;
+    reference.correct = true;
+    reference.seconds = 1;
+    reference.undecided = {"n=7: it reads out of bounds"};
+    return KernelEvaluation::FromJson(reference.ToJson());
+  });
+  EXPECT_EQ(CodesOf(found), "reference_fails_at_drawn_size");
+  EXPECT_THAT(found[0].sentence, testing::HasSubstr("the drawn size n=7: it reads out of bounds."));
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator

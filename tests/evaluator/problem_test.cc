@@ -177,7 +177,7 @@ TEST_F(ProblemTest, ExactMessages) {
       {"distribution: normal", "distribution: extremes, nans: often",
        "problem.yaml:8:86: parameters[0].nans: expected true or false"},
       {"value: n}", "value: n, range: [5, 2]}",
-       "problem.yaml:10:62: parameters[2].range: the lowest value is above the highest"},
+       "problem.yaml:10:60: parameters[2].range: the lowest value is above the highest"},
       {"timing: {n: 100}", "timing: {n: 100}\n  ranges: {m: [1, 5]}",
        "problem.yaml:15:12: sizes.ranges.m: is no symbol of sizes.timing"},
       {"timing: {n: 100}", "timing: {n: 100}\n  ranges: {n: [0.5, 5]}",

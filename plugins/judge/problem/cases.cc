@@ -152,9 +152,11 @@ class CaseList {
     larger.resize((larger.size() + 1) / 2);
     const auto add = [&](InputValues values, const std::string& what) {
       const uint64_t case_key = FurtherKey(key_, kStressKey, static_cast<uint64_t>(values), 0);
-      CorrectnessCase& one = AddFurther(larger[UniformBelow(RandomBits(case_key, ~uint64_t{0}), larger.size())], case_key);
+      CorrectnessCase& one =
+          AddFurther(larger[UniformBelow(RandomBits(case_key, ~uint64_t{0}), larger.size())], case_key);
       one.values = values;
-      if (values != InputValues::kConstantRows) one.parameter = open[UniformBelow(RandomBits(case_key, ~uint64_t{2}), open.size())];
+      if (values != InputValues::kConstantRows)
+        one.parameter = open[UniformBelow(RandomBits(case_key, ~uint64_t{2}), open.size())];
       one.where += ", with " + what;
       if (values != InputValues::kConstantRows) one.where += " in " + problem_.parameters[one.parameter].name;
     };

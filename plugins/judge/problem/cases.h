@@ -28,11 +28,11 @@ struct CorrectnessCase {
     size_t parameter, index;
   };
 
-  const Bindings* size = nullptr;          // one of the problem's, or *drawn
-  std::shared_ptr<const Bindings> drawn;   // a size that problem.yaml does not list
-  std::string where;                       // "rows=5, cols=256", or that the size is hidden; and what else is unusual
-  uint64_t key = 0;                        // of its inputs
-  int variant = 0;                         // counts the seeds from 0
+  const Bindings* size = nullptr;         // one of the problem's, or *drawn
+  std::shared_ptr<const Bindings> drawn;  // a size that problem.yaml does not list
+  std::string where;                      // "rows=5, cols=256", or that the size is hidden; and what else is unusual
+  uint64_t key = 0;                       // of its inputs
+  int variant = 0;                        // counts the seeds from 0
   std::optional<Alternative> alternative;
   bool aliased = false;  // every output that may alias an input lies in its memory
   // Beyond the sizes and values of problem.yaml. Where the reference kernel fails too, such a case decides nothing.

@@ -43,9 +43,8 @@ class SizeDraw {
         span.powers = span.powers && IsPowerOfTwo(size.at(symbol));
       }
       span.varies = span.low != span.high || value != span.low;
-      span.smallest = span.powers ? span.low : span.divisor;
       if (const auto range = problem.ranges.find(symbol); range != problem.ranges.end()) {
-        span.low = span.smallest = range->second.first;
+        span.low = range->second.first;
         span.high = std::min(range->second.second, std::max(span.high, span.low));
         span.most = range->second.second;
         span.varies = span.low != range->second.second;
@@ -59,7 +58,7 @@ class SizeDraw {
   }
 
   std::optional<Bindings> Smallest() {
-    return Draw([](const std::string&, const Span& span) { return span.smallest; });
+    return Draw([](const std::string&, const Span& span) { return span.low; });
   }
 
   // One size for each symbol that may exceed its timing value.
@@ -81,7 +80,7 @@ class SizeDraw {
  private:
   // What the listed values of a symbol have in common.
   struct Span {
-    int64_t low = 0, high = 0, smallest = 0, divisor = 0, most = INT64_MAX;
+    int64_t low = 0, high = 0, divisor = 0, most = INT64_MAX;
     bool varies = false, powers = false;
   };
 
@@ -140,10 +139,9 @@ class SizeDraw {
       if (parameter.IsWritten()) sums += static_cast<double>(parameter.Elements(size));
     }
     // A drafted problem may not say how many operations it needs.
-    const double operations =
-        std::max(problem_.needed_flops.Evaluate(size), problem_.needed_flops.Evaluate(problem_.timing) > 0
-                                                           ? 0
-                                                           : sums * problem_.accumulations.Evaluate(size));
+    const double operations = std::max(
+        problem_.needed_flops.Evaluate(size),
+        problem_.needed_flops.Evaluate(problem_.timing) > 0 ? 0 : sums * problem_.accumulations.Evaluate(size));
     return elements <= (thorough ? kThoroughElements : kElements) &&
            operations <= (thorough ? kThoroughOperations : kOperations);
   }

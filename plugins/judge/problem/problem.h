@@ -66,12 +66,12 @@ struct Parameter {
       list;  // of a tensor that the signature has in an array of pointers, with those before and after it: its name
   Role role = Role::kInput;
   DType dtype = DType::kFloat32;
-  std::vector<Expression> shape;    // empty for scalars
-  std::optional<Expression> pitch;  // of a tensor with gaps between its rows
-  Distribution distribution;        // of inputs and inouts
-  std::vector<Distribution> also;   // what they are drawn from in further correctness cases
-  std::optional<size_t> may_alias;  // of an output: the input whose memory it may be given
-  Expression value;                 // of scalars
+  std::vector<Expression> shape;                   // empty for scalars
+  std::optional<Expression> pitch;                 // of a tensor with gaps between its rows
+  Distribution distribution;                       // of inputs and inouts
+  std::vector<Distribution> also;                  // what they are drawn from in further correctness cases
+  std::optional<size_t> may_alias;                 // of an output: the input whose memory it may be given
+  Expression value;                                // of scalars
   std::optional<std::pair<double, double>> range;  // of scalars: what further cases draw them from
 
   // True for a scalar that further cases give other values than the listed one.
@@ -118,7 +118,7 @@ struct Problem {
   std::vector<Parameter> parameters;
   std::vector<Bindings> visible, hidden;
   Bindings timing;
-  std::vector<Bindings> further_timing;  // timed too: timing_sizes.h
+  std::vector<Bindings> further_timing;                       // timed too: timing_sizes.h
   std::map<std::string, std::pair<int64_t, int64_t>> ranges;  // of symbols: what drawn sizes keep to
   bool further_cases = true;  // judged by cases beyond the listed sizes and values, too: cases.h
   Tolerance tolerance;

@@ -130,10 +130,10 @@ class CaseJudge {
       if (!parameter.IsWritten()) continue;
       bool exact = false;
       const ErrorBound bound = BoundOf(p, &exact);
-      const Comparison comparison = evaluator::Compare(
-          parameter, parameter.ShapeAt(*rule_.one.size), outputs[p], rule_.expected[p],
-          p < unwritten.size() ? unwritten[p] : std::vector<bool>(), bound,
-          problem_.tolerance.Differing(parameter.Elements(*rule_.one.size)));
+      const Comparison comparison =
+          evaluator::Compare(parameter, parameter.ShapeAt(*rule_.one.size), outputs[p], rule_.expected[p],
+                             p < unwritten.size() ? unwritten[p] : std::vector<bool>(), bound,
+                             problem_.tolerance.Differing(parameter.Elements(*rule_.one.size)));
       // How near a kernel comes to the tolerance is about its rounding, which exact and unusual values do not show.
       round.errors[p] = exact || rule_.one.IsStress() ? 0 : comparison.largest_error;
       if (comparison.matches) continue;

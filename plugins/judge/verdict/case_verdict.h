@@ -28,7 +28,7 @@ struct CaseRule {
 
 struct CaseVerdict {
   Trouble trouble = {};
-  bool decides = true;         // false: the reference fails, too, so the case says nothing of the kernel
+  bool decides = true;              // false: the reference fails, too, so the case says nothing of the kernel
   std::string why = {};             // it does not decide
   std::vector<double> errors = {};  // by parameter, the largest in units of the tolerance; empty unless it is right
 };

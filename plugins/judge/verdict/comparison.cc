@@ -158,9 +158,7 @@ std::vector<uint8_t> BytesFrom(const Parameter& output, const Expected& expected
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes) {
   const bool scaled = Info(output.dtype).is_floating && !problem.tolerance.absolute;
-  const double scale = !scaled    ? 0
-                       : extremes ? MedianMagnitude(expected.reals)
-                                  : RootMeanSquare(expected.reals);
+  const double scale = !scaled ? 0 : extremes ? MedianMagnitude(expected.reals) : RootMeanSquare(expected.reals);
   return ScaledBound(problem, output, accumulations, scale);
 }
 
@@ -188,7 +186,7 @@ ErrorBound ScaledBound(const Problem& problem, const Parameter& output, double a
 }
 
 bool IsExact(const Problem& problem, const Parameter& output, const Expected& expected) {
-  constexpr int kBits = 22;       // of 24, so that float32 has room for what is added on the way
+  constexpr int kBits = 22;        // of 24, so that float32 has room for what is added on the way
   constexpr int kLeastZeros = 16;  // by chance once in 65,536 outputs
   if (!Info(output.dtype).is_floating) return false;
   if (problem.tolerance.accumulation && Info(*problem.tolerance.accumulation).digits < 24) return false;

@@ -16,10 +16,10 @@ namespace kgrpo::evaluator {
 // Computes the outputs for these inputs, by parameter.
 using Compute = std::function<std::vector<Expected>(const std::vector<Argument>&)>;
 
-// Returns a scale for each output, by parameter: the root mean square, over elements and draws, of their change in units
-// of the relative change of the inputs. Where a result jumps (a rounding, a comparison), the few elements that jump do
-// not count. Empty where no scale is needed, or where no floating input can be moved. `expected`: the outputs for
-// `arguments`. Throws what `compute` throws.
+// Returns a scale for each output, by parameter: the root mean square, over elements and draws, of their change in
+// units of the relative change of the inputs. Where a result jumps (a rounding, a comparison), the few elements that
+// jump do not count. Empty where no scale is needed, or where no floating input can be moved. `expected`: the outputs
+// for `arguments`. Throws what `compute` throws.
 std::vector<double> Conditioning(const Problem& problem, const std::vector<Argument>& arguments,
                                  const std::vector<Expected>& expected, uint64_t key, const Compute& compute);
 

@@ -33,9 +33,9 @@ struct KernelEvaluation {
   WrongOutput wrong;       // of a wrong kernel, if known
   std::vector<std::pair<std::string, double>> metrics;
   std::vector<std::string> undecided;  // of the reference kernel: the drawn sizes at which it fails, and why
-  bool transient = false;       // may be the fault of a busy machine: not to be kept
-  double compile_seconds = 0;   // wall clock, of this evaluation: not kept
-  bool compile_cached = false;  // it had been compiled before: not kept
+  bool transient = false;              // may be the fault of a busy machine: not to be kept
+  double compile_seconds = 0;          // wall clock, of this evaluation: not kept
+  bool compile_cached = false;         // it had been compiled before: not kept
   // Likewise, if the evaluator measures them: the correctness sizes without the oracle, the oracle at those sizes, the
   // timing size.
   double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;

@@ -89,7 +89,8 @@ class Search {
       : problem_(problem), expected_(expected), checker_(checker) {}
 
   std::vector<ProblemFinding> Run() {
-    const std::vector<CorrectnessCase> cases = CorrectnessCases(problem_, KeyFromText(problem_.digest), kSeeds, false, true);
+    const std::vector<CorrectnessCase> cases =
+        CorrectnessCases(problem_, KeyFromText(problem_.digest), kSeeds, false, true);
     for (const CorrectnessCase& one : cases) {
       if (one.alternative || one.aliased || one.further) continue;
       Tried tried{&one, DrawArguments(problem_, one), {}};

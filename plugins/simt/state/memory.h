@@ -108,8 +108,8 @@ class DeviceMemory {
   // costs nothing, and the file stays as it is. The file may be closed afterwards.
   DeviceAddress AllocateCopy(int file, uint64_t bytes, std::string name);
 
-  // Takes later allocations from another range of addresses than usual, or from the usual one again. So the addresses of
-  // usual allocations, on which modelled times depend, are the same with and without those aside.
+  // Takes later allocations from another range of addresses than usual, or from the usual one again. So the addresses
+  // of usual allocations, on which modelled times depend, are the same with and without those aside.
   void AllocateAside(bool aside) {
     if (aside != aside_) std::swap(next_, next_elsewhere_);
     aside_ = aside;
