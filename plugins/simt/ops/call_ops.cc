@@ -100,6 +100,9 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
     stack = fresh + callee.frame_bytes;
     frame = fresh;
     pcs[l] = callee.pc;
+    if (!warp.grid->checked) continue;
+    // What the function does not set may hold anything: here NaNs.
+    for (const Subroutine::Register& reg : callee.registers) WriteRegister(warp, reg, l, ~uint64_t{0});
   }
   Depart(warp, mask, pcs);
 }
