@@ -1,4 +1,5 @@
 // What orders accesses and what does not, what CUDA leaves open, and the bounds of what checked launches keep.
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -142,6 +143,10 @@ TEST(Order, PrintfReturnsTheNumberOfItsArguments) {
   const Outcome outcome = Choose("Printed", {1}, 3, false);
   EXPECT_CLEAN(outcome.result);
   EXPECT_EQ(std::vector<float>(outcome.y.begin(), outcome.y.begin() + 3), (std::vector<float>{0, 2, 3}));
+}
+
+TEST(Order, WhatAFunctionDoesNotSetIsNaN) {
+  EXPECT_TRUE(std::isnan(Choose("SumOfNothingInARecursion", {1}, 1, false).y[0]));
 }
 
 // The bounds of docs/interpreter.md, "Not reported": on this side found, beyond not.

@@ -101,6 +101,9 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
     frame = fresh;
     pcs[l] = callee.pc;
     Cover(warp, callee.pc, kEntered);
+    if (!warp.grid->checked) continue;
+    // What the function does not set may hold anything: here NaNs.
+    for (const Subroutine::Register& reg : callee.registers) WriteRegister(warp, reg, l, ~uint64_t{0});
   }
   Cover(warp, in.index, mask == warp.active ? kTaken : kTaken | kPassed);
   Depart(warp, mask, pcs);

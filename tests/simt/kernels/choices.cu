@@ -128,3 +128,14 @@ extern "C" __global__ void Printed(const float* x, float* y, int n) {
                    : threadIdx.x == 1 ? printf("%d and %s\n", 7, "a word")
                                       : printf("%*.3f %c\n", 8, x[0], 'c');
 }
+
+// A sum that starts from nothing, in a function that stays one.
+__device__ float Folded(const float* x, int count) {
+  if (count <= 4) {
+    float sum;
+    for (int i = 0; i < count; ++i) sum += x[i];
+    return sum;
+  }
+  return Folded(x, count / 2) + Folded(x + count / 2, count - count / 2);
+}
+extern "C" __global__ void SumOfNothingInARecursion(const float* x, float* y, int n) { y[threadIdx.x] = Folded(x, n / 128); }
