@@ -20,6 +20,12 @@ size_t SourceReader::SkipGroup(size_t open, size_t end) const {
 }
 
 size_t SourceReader::SkipAngles(size_t open, size_t end) const {
+  const size_t after = EndOfAngles(open, end);
+  if (after == 0) Fail(open, "template brackets");
+  return after;
+}
+
+size_t SourceReader::EndOfAngles(size_t open, size_t end) const {
   int depth = 0;
   for (size_t i = open; i < end;) {
     if (At(i).Is("(") || At(i).Is("[") || At(i).Is("{")) {
@@ -35,7 +41,7 @@ size_t SourceReader::SkipAngles(size_t open, size_t end) const {
     if (depth == 0) return i;
     if (depth < 0) break;
   }
-  Fail(open, "template brackets");
+  return 0;
 }
 
 size_t SourceReader::SkipToSemicolon(size_t i, size_t end) const {

@@ -47,8 +47,9 @@ class SourceReader {
 
   // The token after the one that closes what opens at `open`.
   size_t SkipGroup(size_t open, size_t end) const;
-  // Past `<...>` of a template's parameters or arguments.
-  size_t SkipAngles(size_t open, size_t end) const;
+  // Past `<...>` of a template's parameters or arguments; 0 where there are none.
+  size_t EndOfAngles(size_t open, size_t end) const;
+  size_t SkipAngles(size_t open, size_t end) const;  // the same; throws where there are none
   size_t SkipToSemicolon(size_t i, size_t end) const;
 
   // Past the head of a namespace or an alias of one: the token after its "{", or after the alias's ";".

@@ -109,6 +109,11 @@ TEST_F(EvalKernelTest, ReadsTheHeadersBesideAKernel) {
   const json kernel = judged(put + twice, "", "  if (i == n) out[i] = 0;\n");
   EXPECT_THAT(kernel["diagnosis"].get<std::string>(), HasSubstr("line 4: "));
   EXPECT_THAT(kernel["diagnosis"].get<std::string>(), HasSubstr("if (i == n) out[i] = 0;"));
+  // Where no compiler reads them, lines keep their numbers and the kernel's own are quoted.
+  const json inactive = judged(put + twice + "#ifdef DEBUG_BUILD\n#include \"debug.cuh\"\n#endif\n", "",
+                               "#ifdef DEBUG_BUILD\n#include \"own.cuh\"\n#endif\n  if (i == n) out[i] = 0;\n");
+  EXPECT_THAT(inactive["diagnosis"].get<std::string>(), HasSubstr("line 7: "));
+  EXPECT_THAT(inactive["diagnosis"].get<std::string>(), HasSubstr("if (i == n) out[i] = 0;"));
   Write("parts.cuh", twice);
   EXPECT_EQ(judged("#include \"../parts.cuh\"\n" + put, "")["verdict"], "forbidden");
   EXPECT_EQ(judged("#include \"parts.cuh\"\n" + put, "--include .")["verdict"], "correct");

@@ -49,7 +49,8 @@ TEST_F(RecordsTest, ASearchIsARunThatReportCompareAndExportRead) {
 }
 
 TEST_F(RecordsTest, ARefusedStartLeavesNoFolder) {
-  test::Write(Path("start.cu"), "wrong");
+  test::Write(Path("start.cu"), "#include \"own.h\"\n");
+  test::Write(Path("own.h"), "wrong");
   const Result result = Run("optimize start.cu --problem problems/one --policy uniform --pipeline p.yaml --out a");
   EXPECT_EQ(result.code, 3);
   EXPECT_THAT(result.err, HasSubstr("the kernel to begin with is not correct"));

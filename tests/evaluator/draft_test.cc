@@ -456,7 +456,7 @@ TEST_F(DraftTest, KernelsAreReadWithTheHeadersOfTheirFolder) {
             "#include \"link.h\"\nint last;\n");
   const auto place = [&](const std::string& words) {
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(words)), '\n');
-    const SourcePlace found = cuda_source::PlacesOfLines(text, "kernel.cu")[static_cast<size_t>(line)];
+    const cuda_source::SourcePlace found = cuda_source::PlacesOfLines(text, "kernel.cu")[static_cast<size_t>(line)];
     return found.file + ":" + std::to_string(found.line);
   };
   EXPECT_EQ(place("int last"), "kernel.cu:4");

@@ -200,6 +200,9 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
                "CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE); " +
                kHonest),
        "unsupported", "cuTensorMapEncodeTiled"},
+      {"a managed variable",
+       "\n__managed__ int one = 1;\n__global__ void w(int* p) { *p = one; }\n" + WithBody(kHonest), "unsupported",
+       "kernel.cu:2: `__managed__` variables are not supported"},
       {"an API that is not offered",
        "extern \"C\" int cudaMallocManaged(void**, unsigned long, unsigned);\n" +
            WithBody("void* p; cudaMallocManaged(&p, 4, 1); " + kHonest),

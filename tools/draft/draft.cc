@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "draft/call_site.h"
 #include "draft/thread_index.h"
 #include "draft/uses.h"
 #include "judge/problem/expression.h"
@@ -56,6 +57,11 @@ class Drafter {
     index_.emplace(source_, *draft_.function, draft_.bindings);
     BindTemplate();
     RequireKnownNames();
+    try {
+      site_ = CallSiteOf(source_, *draft_.function);
+    } catch (const NotUnderstood&) {
+      site_ = {};  // host code may be anything: what it would have told is asked for
+    }
     for (const FunctionParameter& parameter : draft_.function->parameters) {
       if (!IsStream(parameter)) draft_.parameters.push_back(Begin(parameter));
     }
@@ -65,8 +71,10 @@ class Drafter {
     for (DraftParameter& parameter : draft_.parameters) {
       if (parameter.source.pointer) ReadTensor(&parameter);
     }
+    ReadOffsets();
     ReadFurtherSizes();
     if (draft_.function->kernel) ReadLaunch();
+    AddParametersForSizes();
     if (!missing_.empty()) {
       std::string all;
       for (const auto& [question, option] : missing_) all += "\n  " + option + ": " + question;
@@ -102,6 +110,20 @@ class Drafter {
     return answer;
   }
 
+  // The value that the file itself gives a size or scalar where it calls the function; "" with an option or without it.
+  std::string Known(const std::string& option, const std::string& name) {
+    if (!Given(option, name).empty()) return "";
+    std::string value;
+    if (const auto size = site_.sizes.find(name); size != site_.sizes.end()) value = std::to_string(size->second);
+    if (const auto found = site_.values.find(name); found != site_.values.end()) value = found->second;
+    if (option == "size" && (value == "0" || value.find_first_not_of("0123456789") != std::string::npos)) return "";
+    if (!value.empty()) GuessBySite(name + " is " + value, option + " " + name + "=" + (option == "size" ? "N" : "X"));
+    return value;
+  }
+  void GuessBySite(const std::string& what, const std::string& option) {
+    draft_.guesses.push_back(what + ", as in the call in line " + std::to_string(site_.line) + " (--" + option + ")");
+  }
+
   // Of `k<256>` the text between the brackets.
   static std::string ArgumentsIn(const std::string& name) {
     const size_t open = name.find('<');
@@ -133,9 +155,9 @@ class Drafter {
     const SourceReader& tokens = source_.tokens();
     std::vector<std::string> arguments;
     for (size_t i = 0; i + 1 < tokens.size() && arguments.empty(); ++i) {
-      if (!tokens.At(i).Is(kernel) || !tokens.At(i + 1).Is("<")) continue;
-      const size_t end = tokens.SkipAngles(i + 1, tokens.size());
-      if (!tokens.At(end).Is("<<<")) continue;
+      const bool called = tokens.At(i).Is(kernel) && tokens.At(i + 1).Is("<");
+      const size_t end = called ? tokens.EndOfAngles(i + 1, tokens.size()) : 0;
+      if (end == 0 || !tokens.At(end).Is("<<<")) continue;
       for (std::string& argument : SplitCommas(source_.TextOf(i + 2, end - 1))) {
         if (!ElementTypeOf(argument) && !ElementTypeOf(source_.ValueOf(argument)))
           argument = index_->ConstantOf(argument);
@@ -217,7 +239,8 @@ class Drafter {
   void ReadScalar(DraftParameter* parameter) {
     const std::string& name = parameter->source.name;
     if (Has("value", name) || IsFloating(parameter->dtype)) {
-      parameter->value = Need("value", name, "X", "the value of the scalar " + name);
+      parameter->value = Known("value", name);
+      if (parameter->value.empty()) parameter->value = Need("value", name, "X", "the value of the scalar " + name);
       return;
     }
     parameter->value = name;
@@ -225,7 +248,8 @@ class Drafter {
   }
 
   void AddSize(const std::string& name) {
-    const std::string text = Need("size", name, "N", "the value of the size " + name + " for timing, such as 1048576");
+    std::string text = Known("size", name);
+    if (text.empty()) text = Need("size", name, "N", "the value of the size " + name + " for timing, such as 1048576");
     if (text.empty()) return;
     draft_.sizes.emplace_back(name, Whole("size", name, text));
     if (const std::string multiple = Given("multiple", name); !multiple.empty())
@@ -243,16 +267,48 @@ class Drafter {
       for (const std::string& text : parameter.shape) AddSymbols(text, &wanted);
       AddSymbols(parameter.low + " " + parameter.high, &wanted);
     }
+    if (draft_.function->kernel) AddSymbols(Given("grid", "") + " " + Given("shared", ""), &wanted);
     for (const std::string& name : wanted) {
       if (known.insert(name).second) AddSize(name);
     }
-    if (draft_.sizes.empty() && missing_.empty()) draft_.sizes.emplace_back("fixed", 1);  // every shape is constant
+    if (draft_.sizes.empty() && missing_.empty()) {
+      draft_.sizes.emplace_back("fixed", 1);
+      draft_.guesses.emplace_back("every shape is made of the file's constants: there is one size (--shape, --size)");
+    }
     for (const char* option : {"size", "multiple"}) {
       const auto values = options_.find(option);
       if (values == options_.end()) continue;
       for (const auto& [name, value] : values->second) {
         if (!known.contains(name)) FailUnknown(option, name);
       }
+    }
+  }
+
+  // A size that the grid or an output has and the function does not take becomes a parameter of the launch function.
+  void AddParametersForSizes() {
+    std::set<std::string> used;
+    AddSymbols(draft_.grid + " " + draft_.block + " " + draft_.shared, &used);
+    for (const DraftParameter& parameter : draft_.parameters) {
+      if (parameter.role != Role::kOutput && parameter.role != Role::kInout) continue;
+      for (const std::string& dimension : parameter.shape) AddSymbols(dimension, &used);
+    }
+    for (const DraftParameter& parameter : draft_.parameters) used.erase(parameter.source.name);
+    for (const std::string& name : used) {
+      auto size =
+          std::find_if(draft_.sizes.begin(), draft_.sizes.end(), [&](const auto& one) { return one.first == name; });
+      if (size == draft_.sizes.end()) {
+        if (draft_.sizes.size() == 1 && draft_.sizes[0].first == "fixed") draft_.sizes.clear();
+        AddSize(name);
+        if (draft_.sizes.empty() || draft_.sizes.back().first != name) continue;  // it is missing
+        size = draft_.sizes.end() - 1;
+      }
+      DraftParameter added;
+      const bool large = size->second > INT32_MAX;
+      added.source = {large ? "long long" : "int", name, false, false};
+      added.dtype = large ? DType::kInt64 : DType::kInt32;
+      added.value = name;
+      added.added = true;
+      draft_.parameters.push_back(std::move(added));
     }
   }
 
@@ -268,11 +324,15 @@ class Drafter {
     return text;
   }
 
-  static void AddSymbols(const std::string& text, std::set<std::string>* symbols) {
+  // The names of sizes in an expression: no functions, types and constants.
+  void AddSymbols(const std::string& text, std::set<std::string>* symbols) const {
     const LexedSource lexed = Lex(text);
     for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+      const std::string name(lexed.tokens[i].text);
       const bool called = i + 1 < lexed.tokens.size() && lexed.tokens[i + 1].Is("(");  // min(a, b)
-      if (lexed.tokens[i].kind == Token::Kind::kIdentifier && !called) symbols->emplace(lexed.tokens[i].text);
+      if (lexed.tokens[i].kind == Token::Kind::kIdentifier && !called && !ElementTypeOf(name) &&
+          (source_.ValueOf(name).empty() || site_.sizes.contains(name)))
+        symbols->insert(name);
     }
   }
 
@@ -287,8 +347,14 @@ class Drafter {
     const Uses uses = UsesOf(source_, *draft_.function, parameter->source.name, Given("grid", ""));
     ReadRole(uses, parameter);
     ReadShape(uses, parameter);
+    AddMultipleOfVectors(*parameter);
     if (parameter->role == Role::kOutput || IsFloating(parameter->dtype)) return;
     const std::string range = Given("range", parameter->source.name);
+    if (parameter->role == Role::kInput && range.empty() && IsOffsets(parameter->source.name)) {
+      parameter->offsets = true;
+      if (Given("shape", parameter->source.name).empty() && !parameter->shape.empty()) parameter->shape.back() += "+1";
+      return;  // ReadOffsets
+    }
     const std::vector<std::string> bounds = SplitCommas(range.empty() ? "0,9" : range);
     if (bounds.size() != 2)
       throw Error(KGRPO_ERROR_INVALID, "--range " + parameter->source.name + "=" + range + ": expected LO,HI");
@@ -298,6 +364,73 @@ class Drafter {
       draft_.guesses.push_back(parameter->source.name + " holds whole numbers from 0 to 9 (--range " +
                                parameter->source.name + "=LO,HI)");
     }
+  }
+
+  // Of each offset, the number of elements in the tensor that is read from one offset to the next.
+  void ReadOffsets() {
+    const SourceReader& tokens = source_.tokens();
+    for (DraftParameter& parameter : draft_.parameters) {
+      const std::string& name = parameter.source.name;
+      if (!parameter.offsets) continue;
+      for (size_t i = draft_.function->body; i < draft_.function->end && parameter.high.empty(); ++i) {
+        const bool bound = tokens.At(i).Is("<") && tokens.At(i + 1).Is(name) && tokens.At(i + 2).Is("[");
+        for (const DraftParameter& other : draft_.parameters) {
+          for (size_t k = draft_.function->body; bound && k < draft_.function->end; ++k) {
+            if (tokens.At(k).Is(other.source.name) && tokens.At(k + 1).Is("[") &&
+                tokens.At(k + 2).text == tokens.At(i - 1).text && tokens.At(k + 3).Is("]"))
+              parameter.high = Draft::Elements(other);
+          }
+        }
+      }
+      if (parameter.high.empty())
+        parameter.high = Need("range", name, "0,N", "the last of the offsets " + name + ", the number of elements");
+      if (const size_t comma = parameter.high.find(','); comma != std::string::npos) parameter.high.erase(0, comma + 1);
+      draft_.guesses.push_back(name + " contains offsets from 0 to " + parameter.high + ": " + name + "[i] and " +
+                               name + "[i + 1] are read (--range " + name + "=LO,HI, where they are other numbers)");
+    }
+  }
+
+  // Returns whether both x[i] and x[i + 1] are read of a tensor of integers.
+  bool IsOffsets(const std::string& name) const {
+    const SourceReader& tokens = source_.tokens();
+    std::set<std::string> first, next;
+    for (size_t i = draft_.function->body; i < draft_.function->end; ++i) {
+      if (!tokens.At(i).Is(name) || !tokens.At(i + 1).Is("[")) continue;
+      const size_t close = tokens.SkipGroup(i + 1, tokens.size()) - 1;
+      const bool plus_one = close > i + 4 && tokens.At(close - 1).text == "1" && tokens.At(close - 2).Is("+");
+      (plus_one ? next : first).insert(source_.TextOf(i + 2, plus_one ? close - 2 : close));
+    }
+    return std::any_of(first.begin(), first.end(), [&](const std::string& index) { return next.contains(index); });
+  }
+
+  // A tensor that is read as vectors, `reinterpret_cast<float4*>(x)`, has no remainder.
+  void AddMultipleOfVectors(const DraftParameter& parameter) {
+    const SourceReader& tokens = source_.tokens();
+    if (parameter.shape.empty()) return;
+    const std::string size = parameter.shape.back();
+    const bool name = !size.empty() && std::all_of(size.begin(), size.end(),
+                                                   [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    for (size_t i = draft_.function->body; i < draft_.function->end; ++i) {
+      if (tokens.At(i).Is("%")) return;  // a remainder is handled
+      size_t type = i - 1;
+      while (tokens.At(type).Is("(") || tokens.At(type).Is("&")) --type;  // `<float4*>(&x[0])`, `(float4*)x`
+      if (!tokens.At(i).Is(parameter.source.name) || !(tokens.At(type).Is(">") || tokens.At(type).Is(")"))) continue;
+      if (!tokens.At(--type).Is("*")) continue;
+      const std::optional<ElementType> vector = ElementTypeOf(std::string(tokens.At(type - 1).text));
+      if (!vector || vector->lanes < 2 || parameter.lanes > 1) continue;
+      const size_t ratio = Info(vector->dtype).size * static_cast<size_t>(vector->lanes) / Info(parameter.dtype).size;
+      if (ratio < 2 || !name || std::isdigit(static_cast<unsigned char>(size[0])) != 0) continue;
+      AddMultiple(size, static_cast<int64_t>(ratio),
+                  parameter.source.name + " is read as " + std::string(tokens.At(type - 1).text));
+      return;
+    }
+  }
+
+  // A guess; --multiple overrules it.
+  void AddMultiple(const std::string& name, int64_t multiple, const std::string& why) {
+    if (multiple < 2 || !Given("multiple", name).empty() || !draft_.multiples.emplace(name, multiple).second) return;
+    draft_.guesses.push_back(name + " is a multiple of " + std::to_string(multiple) + ", as " + why + " (--multiple " +
+                             name + "=N)");
   }
 
   void ReadRole(const Uses& uses, DraftParameter* parameter) {
@@ -331,6 +464,13 @@ class Drafter {
       parameter->shape = SplitCommas(given);
     } else if (uses.shape) {
       parameter->shape = *uses.shape;
+    } else if (const auto memory = site_.shapes.find(name); memory != site_.shapes.end()) {
+      parameter->shape = memory->second;
+      if (parameter->lanes > 1 && parameter->shape.back() == std::to_string(parameter->lanes))
+        parameter->shape.pop_back();
+      std::string shape;
+      for (const std::string& dimension : parameter->shape) shape += (shape.empty() ? "" : ",") + dimension;
+      GuessBySite(name + " has the shape " + shape, "shape " + name + "=D,D");
     } else {
       parameter->shape = SplitCommas(Need("shape", name, "D,D", "the dimensions of " + name + ", such as rows,cols"));
     }
@@ -351,13 +491,39 @@ class Drafter {
     std::vector<std::string> blocks;
     if (!Given("block", "").empty()) blocks = SplitCommas(Given("block", ""));
     draft_.grid = CText(Given("grid", ""));
+    const bool called = blocks.empty() && draft_.grid.empty() && !site_.grid.empty() && !site_.block.empty();
+    const auto take = [&] {
+      draft_.grid = CText(site_.grid);
+      GuessBySite("the grid is " + site_.grid + " and the block " + site_.block, "grid, --block");
+      AddMultiplesOf(site_.grid);
+    };
+    std::set<std::string> symbols;
+    AddSymbols(site_.grid, &symbols);
+    if (called) blocks = SplitCommas(site_.block);
+    if (called && !symbols.empty()) take();
     if (!deep) GuessLaunch(&blocks);
+    if (called && draft_.grid.empty()) take();  // as many blocks for every size
     if (blocks.empty()) blocks = {"256"};
     for (const std::string& extent : blocks) draft_.block += (draft_.block.empty() ? "" : ",") + CText(extent);
     if (draft_.grid.empty())
       draft_.grid = CText(Need("grid", "", "X,Y,Z", "how many blocks, as expressions of the sizes"));
     draft_.shared = Given("shared", "");
-    if (dynamic_shared) draft_.shared = Need("shared", "", "BYTES", "the bytes of dynamic shared memory");
+    if (dynamic_shared && draft_.shared.empty() && !site_.shared.empty()) {
+      draft_.shared = CText(site_.shared);
+      GuessBySite("the dynamic shared memory has " + site_.shared + " bytes", "shared BYTES");
+    } else if (dynamic_shared)
+      draft_.shared = Need("shared", "", "BYTES", "the bytes of dynamic shared memory");
+  }
+
+  // A grid of n/256 blocks handles no remainder.
+  void AddMultiplesOf(const std::string& grid) {
+    for (const std::string& extent : SplitCommas(grid)) {
+      const LexedSource lexed = Lex(extent);
+      const auto& words = lexed.tokens;
+      if (words.size() != 3 || !words[1].Is("/") || words[0].kind != Token::Kind::kIdentifier) continue;
+      AddMultiple(std::string(words[0].text), std::atoll(std::string(words[2].text).c_str()),
+                  "the grid handles no remainder");
+    }
   }
 
   // The threads of a block that __launch_bounds__ or an index without blockDim tells, and as many blocks as the output
@@ -379,6 +545,27 @@ class Drafter {
     }
     if (blocks->empty()) *blocks = guessed;
     if (!draft_.grid.empty()) return;
+    const int64_t each = steps[0].thread * (two ? steps[1].thread : 1);
+    const std::string many = "a thread for each " + (each == 1 ? "element" : std::to_string(each) + " elements");
+    const std::string guards = GridByGuards(steps);
+    std::string shape;
+    const std::string name = GridByShapes(steps, &shape);
+    draft_.grid = guards.empty() ? shape : guards;
+    if (draft_.grid.empty()) return;
+    const std::string which =
+        guards.empty() || guards == shape ? name + (two ? ", x along its rows" : "") : "the guard of " + steps[0].index;
+    draft_.guesses.push_back(many + (which.starts_with("the") ? " by " : " of ") + which + " (--grid, --block)");
+  }
+
+  static std::string BlocksFor(const std::string& extent, int64_t each) {
+    const bool sum = extent.find_first_of("?<>&|") != std::string::npos;
+    return (sum ? "((" + extent + ")" : "(" + extent) + " + " + std::to_string(each - 1) + ") / " +
+           std::to_string(each);
+  }
+
+  // The grid by the extents of the output, or of the first input if that is a single number; "" where they do not tell.
+  // Returns the tensor's name.
+  std::string GridByShapes(const std::vector<ThreadIndex::Step>& steps, std::string* grid) const {
     const DraftParameter* whole = nullptr;
     for (const DraftParameter& one : draft_.parameters) {
       const bool written = one.role == Role::kOutput || one.role == Role::kInout;
@@ -387,18 +574,32 @@ class Drafter {
     for (const DraftParameter& one : draft_.parameters) {
       if (whole != nullptr && Draft::Elements(*whole) == "1" && one.role == Role::kInput) whole = &one;
     }
-    if (whole == nullptr || whole->shape.empty()) return;
+    if (whole == nullptr || whole->shape.empty()) return "";
     DraftParameter extents = *whole;
     if (extents.lanes > 1) extents.shape.pop_back();
-    if (two && extents.shape.size() != 2) return;
+    if (steps.size() > 1 && extents.shape.size() != 2) return "";
     for (size_t axis = 0; axis < steps.size(); ++axis) {
-      const std::string extent = two ? extents.shape[1 - axis] : Draft::Elements(extents);
-      draft_.grid += (axis == 0 ? "(" : ",(") + CText(extent) + " + " + std::to_string(steps[axis].block - 1) + ") / " +
-                     std::to_string(steps[axis].block);
+      const std::string extent = steps.size() > 1 ? extents.shape[1 - axis] : Draft::Elements(extents);
+      *grid += (axis == 0 ? "" : ",") + BlocksFor(CText(extent), steps[axis].block);
     }
-    const int64_t each = steps[0].thread * (two ? steps[1].thread : 1);
-    draft_.guesses.push_back("a thread for each " + (each == 1 ? "element" : std::to_string(each) + " elements") +
-                             " of " + whole->source.name + (two ? ", x along its rows" : "") + " (--grid, --block)");
+    return whole->source.name;
+  }
+
+  // The grid by guards, `if (i < n)`, which tell the number of threads whatever the shapes are; "" where an index has
+  // none, or two that differ.
+  std::string GridByGuards(const std::vector<ThreadIndex::Step>& steps) const {
+    std::string grid;
+    for (const ThreadIndex::Step& step : steps) {
+      const std::vector<std::string> bounds = BoundsOf(source_, *draft_.function, step.index);
+      if (bounds.size() != 1) return "";
+      for (const Token& token : Lex(bounds[0]).tokens) {
+        const int at = draft_.function->IndexOf(std::string(token.text));
+        const bool size = at >= 0 && !draft_.function->parameters[static_cast<size_t>(at)].pointer;
+        if (token.kind == Token::Kind::kIdentifier && !size) return "";
+      }
+      grid += (grid.empty() ? "" : ",") + BlocksFor(CText(bounds[0]), step.block);
+    }
+    return grid;
   }
 
   // Expressions of options in C++: ceil_div, cdiv, min and max, template parameters and values are replaced.
@@ -434,6 +635,7 @@ class Drafter {
   const Ask& ask_;
   Draft draft_;
   std::optional<ThreadIndex> index_;                          // of draft_.function
+  CallSite site_;                                             // where the file calls it
   std::vector<std::pair<std::string, std::string>> missing_;  // question and option
 };
 
@@ -449,7 +651,11 @@ std::string Draft::Elements(const DraftParameter& parameter) {
 }
 
 Draft MakeDraft(const CudaSource& source, const std::string& name, const DraftOptions& options, const Ask& ask) {
-  return Drafter(source, options, ask).Run(name);
+  try {
+    return Drafter(source, options, ask).Run(name);
+  } catch (const NotUnderstood& not_understood) {
+    source.Fail(not_understood);
+  }
 }
 
 }  // namespace kgrpo::evaluator

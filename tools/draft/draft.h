@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "draft/cuda_source.h"
+#include "cuda_source/declarations.h"
 #include "judge/problem/dtype.h"
 #include "judge/problem/problem.h"  // Role
 
 namespace kgrpo::evaluator {
+
+using cuda_source::CudaFunction, cuda_source::CudaSource, cuda_source::FunctionParameter, cuda_source::Lex;
+using cuda_source::LexedSource, cuda_source::NotUnderstood, cuda_source::SourceReader, cuda_source::Token;
 
 struct DraftParameter {
   FunctionParameter source;  // as the file has it, its type without aliases: "float4"
@@ -23,6 +26,8 @@ struct DraftParameter {
   std::vector<std::string> shape;  // of tensors: expressions; the last is the lanes, if there are several
   std::string value;               // of scalars: a number, or a size's name
   std::string low, high;           // of integer inputs
+  bool offsets = false;            // an input of offsets: x[i] and x[i + 1] are a row's begin and end
+  bool added = false;              // a size that the function does not take: launcher and oracle need it
 };
 
 struct Draft {

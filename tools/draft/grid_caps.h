@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "draft/cuda_source.h"
+#include "cuda_source/declarations.h"
 #include "draft/draft.h"
 
 namespace kgrpo::evaluator {

@@ -200,6 +200,7 @@ class Translator {
     const Token& token = tokens_.At(*i);
     const std::string name(token.text);
     if (IsFloatType(token)) return "double";
+    if (tokens_.At(*i - 1).Is(".") || tokens_.At(*i - 1).Is("->")) throw NotAMap{*i, "the member " + name};
     if (IsDeclaring(token) && *i + 1 < end && tokens_.At(*i + 1).kind == Kind::kIdentifier)
       locals_.insert(std::string(tokens_.At(*i + 1).text));
     if (IsKnownWord(token)) return name == "return" && of_element ? throw NotAMap{*i, "a return"} : name;

@@ -30,6 +30,9 @@ std::string WhyWrapped(const CudaSource& source, const Draft& draft) {
   if (function.is_template) return "is a template";
   if (!function.scope.empty()) return "is in the namespace " + function.scope.substr(0, function.scope.size() - 2);
   if (!function.returns_void) return "returns a value";
+  for (const DraftParameter& parameter : draft.parameters) {
+    if (parameter.added) return "does not take " + parameter.source.name;
+  }
   if (function.parameters.size() != draft.parameters.size()) return "takes a stream";
   if (source.tokens().At(function.begin).Is("static")) return "is static";
   for (const DraftParameter& parameter : draft.parameters) {
@@ -62,7 +65,10 @@ std::string Dimensions(const std::string& text) {
 
 // What the launch function of launcher.cu runs.
 std::string CallText(const Draft& draft, const std::string& arguments) {
-  std::string callee = draft.function->scope + draft.function->name, values;
+  const std::string& function = draft.function->name;
+  const bool hidden = std::any_of(draft.parameters.begin(), draft.parameters.end(),
+                                  [&](const DraftParameter& one) { return one.source.name == function; });
+  std::string callee = (hidden ? "::" : "") + draft.function->scope + function, values;
   for (const auto& [name, none] : draft.function->template_parameters)
     values += (values.empty() ? "" : ", ") + draft.bindings.at(name);
   if (draft.function->is_template) callee += "<" + values + ">";
@@ -77,6 +83,7 @@ std::string CallText(const Draft& draft, const std::string& arguments) {
            arguments + ");\n";
   std::string text = large, addresses;
   for (const DraftParameter& parameter : draft.parameters) {
+    if (parameter.added) continue;
     const std::string name = "argument_" + parameter.source.name;
     text += "  auto " + name + " = " + ArgumentOf(parameter) + ";\n";
     addresses += (addresses.empty() ? "&" : ", &") + name;
@@ -182,8 +189,9 @@ std::string ParameterText(const DraftParameter& parameter) {
   }
   text += "]";
   if (parameter.role == Role::kInput || parameter.role == Role::kInout) {
-    text += parameter.low.empty() ? ", distribution: normal"
-                                  : ", distribution: integers, low: " + parameter.low + ", high: " + parameter.high;
+    text += parameter.offsets       ? ", distribution: offsets, high: " + parameter.high
+            : parameter.low.empty() ? ", distribution: normal"
+                                    : ", distribution: integers, low: " + parameter.low + ", high: " + parameter.high;
   }
   return text + "}\n";
 }
@@ -241,7 +249,7 @@ std::vector<std::string> ValueGuesses(const CudaSource& source, const Draft& dra
     guesses.push_back("tolerance: {accumulation: " + precision +
                       "}, since this kernel computes in it: leave it out if kernels must sum in float32");
   for (const DraftParameter& parameter : draft.parameters) {
-    if (parameter.source.pointer && parameter.role != Role::kOutput && parameter.low.empty())
+    if (parameter.source.pointer && parameter.role != Role::kOutput && parameter.low.empty() && !parameter.offsets)
       guesses.push_back(parameter.source.name + " holds normally distributed numbers (parameters, distribution)");
   }
   return guesses;
@@ -271,10 +279,12 @@ std::string EntryText(const CudaSource& source, const Draft& draft) {
 }
 
 std::string ReferenceText(const CudaSource& source, const Draft& draft) {
-  std::string text = source.NeededBy(*draft.function, [&draft](const std::string& include) {
-    return CheckIncludes(include + "\n", draft.libraries).why.empty();
-  });
+  std::string text = source.NeededBy(
+      *draft.function,
+      [&draft](const std::string& include) { return CheckIncludes(include + "\n", draft.libraries).why.empty(); },
+      false);
   if (!text.empty() && text.back() != '\n') text += '\n';
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
   return text;
 }
 
@@ -282,11 +292,13 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   std::string title = draft.name;
   std::replace(title.begin(), title.end(), '_', ' ');
   const std::string heading = HeadingOf(source.text());
-  std::string text = "name: \"" + draft.name + "\"\ntitle: \"" + title +
-                     "\"\nfamily: " + (oracle.translated ? "elementwise" : "unsorted") + "\nsplit: train\ntraits: [" +
-                     (oracle.translated ? "elementwise" : "drafted") + "]\ndescription: >\n  " +
-                     (heading.empty() ? "What the function " + draft.function->name + " computes." : heading) + "\n";
-  for (const std::string& guess : draft.guesses) text += "# Guessed: " + guess + ".\n";
+  std::string text = "# Guessed from the kernel, to be checked:\n";
+  for (const std::string& guess : draft.guesses) text += "#   " + guess + "\n";
+  for (const std::string& guess : ValueGuesses(source, draft, oracle)) text += "#   " + guess + "\n";
+  text += "name: \"" + draft.name + "\"\ntitle: \"" + title +
+          "\"\nfamily: " + (oracle.translated ? "elementwise" : "unsorted") + "\nsplit: train\ntraits: [" +
+          (oracle.translated ? "elementwise" : "drafted") + "]\ndescription: >\n  " +
+          (heading.empty() ? "What the function " + draft.function->name + " computes." : heading) + "\n";
   text += oracle.yaml;
   if (draft.function->name != "launch") text += "entry: " + draft.function->name + "\n";
   text += "parameters:\n";

@@ -9,6 +9,8 @@
 
 namespace kgrpo::evaluator {
 
+using cuda_source::Lex, cuda_source::LexedSource, cuda_source::SourceReader, cuda_source::Token;
+
 std::optional<ElementType> ElementTypeOf(std::string type) {
   static const std::map<std::string, DType> kTypes = {{"float", DType::kFloat32},
                                                       {"double", DType::kFloat64},
@@ -129,7 +131,8 @@ std::optional<ThreadIndex::Step> ThreadIndex::StepAlong(const char* axis, int64_
     try {
       const Expression index = Expression::Parse(text);
       const auto at = [&](int64_t b, int64_t t) { return index.EvaluateInteger({{"B", b}, {"T", t}, {"D", threads}}); };
-      const Step step = {at(2, 1) - at(1, 1), at(1, 2) - at(1, 1), text.find('D') != std::string::npos};
+      const Step step = {at(2, 1) - at(1, 1), at(1, 2) - at(1, 1), text.find('D') != std::string::npos,
+                         std::string(tokens.At(i - 1).text)};
       if (step.block > 0 && step.thread > 0 && step.block % step.thread == 0) return step;
     } catch (const std::invalid_argument&) {
       continue;

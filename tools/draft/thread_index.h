@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 
-#include "draft/cuda_source.h"
+#include "cuda_source/declarations.h"
 #include "judge/problem/dtype.h"
 
 namespace kgrpo::evaluator {
+
+using cuda_source::CudaFunction, cuda_source::CudaSource;
 
 struct ElementType {
   DType dtype;
@@ -36,6 +38,7 @@ class ThreadIndex {
   struct Step {
     int64_t block, thread;  // elements from one block, and from one thread, to the next
     bool by_size;           // it depends on blockDim, for which `threads` was taken
+    std::string index;      // the variable that has it
   };
   // By the first index that block and thread number make along an axis, "x" or "y": 1024 and 4 for
   // `(blockIdx.x * 256 + threadIdx.x) * 4`.

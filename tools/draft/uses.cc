@@ -1,6 +1,7 @@
 #include "draft/uses.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -39,7 +40,7 @@ std::vector<std::pair<size_t, size_t>> ArgumentsOf(const SourceReader& tokens, s
 // The token that opens what the bracket at `close` closes: "(", "[", or "<" of template arguments.
 size_t OpeningOf(const SourceReader& tokens, size_t close) {
   const std::string_view closing = tokens.At(close).text;
-  const std::string_view opening = closing == ")" ? "(" : closing == "]" ? "[" : "<";
+  const std::string_view opening = closing == ")" ? "(" : closing == "]" ? "[" : closing == "}" ? "{" : "<";
   int depth = 0;
   for (size_t i = close + 1; i-- > 0;) {
     if (tokens.At(i).Is(closing)) ++depth;
@@ -121,7 +122,12 @@ class Finder {
     }
   }
 
-  Uses uses() const { return uses_; }
+  Uses uses() const {
+    Uses uses = uses_;
+    uses.written = !writes_.empty();
+    uses.written_first = uses.written && !read_unwritten_;
+    return uses;
+  }
 
  private:
   // The largest expression around a pointer that is still the pointer, or an element of its memory.
@@ -131,12 +137,38 @@ class Finder {
   };
 
   void Read(size_t token) {
-    if (!uses_.read) uses_.read_line = source_.LineOf(token);
+    const bool written = std::any_of(writes_.begin(), writes_.end(), [&](size_t w) { return !Excludes(w, token); });
+    if (!uses_.read || (!written && !read_unwritten_)) uses_.read_line = source_.LineOf(token);
     uses_.read = true;
+    read_unwritten_ = read_unwritten_ || !written;
   }
-  void Write() {
-    if (!uses_.read && !uses_.written) uses_.written_first = true;
-    uses_.written = true;
+  void Write(size_t token) { writes_.push_back(token); }
+
+  // Returns whether a thread that writes at one token does not get to a later one: that is in the `else` of a branch
+  // with the first, or the branch returns.
+  bool Excludes(size_t first, size_t later) const {
+    bool same_statement = true;
+    for (size_t i = first; i < later; ++i) {
+      const bool last = same_statement && tokens_.At(i).Is(";");
+      same_statement = same_statement && !IsOneOf(tokens_.At(i), ";{}");
+      if (last && tokens_.At(i + 1).Is("else") && later < EndOfStatement(i + 2)) return true;
+      if (!tokens_.At(i).Is("}")) continue;
+      const size_t open = OpeningOf(tokens_, i);
+      if (open >= first) continue;
+      if (tokens_.At(i - 1).Is(";") && tokens_.At(i - 2).Is("return")) return true;
+      if (tokens_.At(i + 1).Is("else") && later < EndOfStatement(i + 2)) return true;
+    }
+    return false;
+  }
+
+  // The token after the statement at i, with the branches that follow it.
+  size_t EndOfStatement(size_t i) const {
+    for (;;) {
+      if (tokens_.At(i).Is("if")) i = tokens_.SkipGroup(i + 1, tokens_.size());
+      i = tokens_.At(i).Is("{") ? tokens_.SkipGroup(i, tokens_.size()) : tokens_.SkipToSemicolon(i, tokens_.size());
+      if (!tokens_.At(i).Is("else")) return i;
+      ++i;
+    }
   }
 
   // The token after an offset that begins at i.
@@ -202,7 +234,8 @@ class Finder {
   // Returns whether the value assigned to the element at `at`, after token `next`, uses the tensor itself.
   bool ReadsItself(size_t next, size_t at) const {
     for (size_t i = next; i < tokens_.size() && !tokens_.At(i).Is(";"); ++i) {
-      if (tokens_.At(i).kind == Kind::kIdentifier && tokens_.At(i).text == tokens_.At(at).text) return true;
+      const bool member = tokens_.At(i - 1).Is(".") || tokens_.At(i - 1).Is("->");
+      if (tokens_.At(i).kind == Kind::kIdentifier && tokens_.At(i).text == tokens_.At(at).text && !member) return true;
     }
     return false;
   }
@@ -213,13 +246,13 @@ class Finder {
     const Token& second = tokens_.At(place.end + 1);
     if (first.Is("=") && !second.Is("=")) {
       if (ReadsItself(place.end, at)) Read(at);
-      return Write();
+      return Write(at);
     }
     Read(at);
     const bool steps = IsOneOf(first, "+-") && second.text == first.text && IsOneOf(tokens_.At(place.end + 2), ";),");
     const Token& before = tokens_.At(place.begin - 1);
     const bool stepped = IsOneOf(before, "+-") && tokens_.At(place.begin - 2).text == before.text;
-    if ((IsOneOf(first, "+-*/%&|^") && second.Is("=")) || steps || stepped) Write();
+    if ((IsOneOf(first, "+-*/%&|^") && second.Is("=")) || steps || stepped) Write(at);
   }
 
   // The pointer itself, or an element's address, as a function gets it.
@@ -245,11 +278,11 @@ class Finder {
     if (name.rfind("atomic", 0) == 0) {
       if (!uses_.shape && arguments[0].second - arguments[0].first == 1) uses_.shape = {"1"};
       Read(i);
-      return Write();
+      return Write(i);
     }
     const bool writes = name.rfind("cudaMemset", 0) == 0 || name.rfind("cudaMemcpy", 0) == 0 ||
                         name.rfind("__st", 0) == 0 || name.find("store") != std::string::npos;
-    if (position == 0 && writes) return Write();
+    if (position == 0 && writes) return Write(i);
     if (tokens_.At(open - 1).kind == Kind::kString) return InAssembly(i, function);
     if (callee != open) Read(i);
   }
@@ -260,7 +293,7 @@ class Finder {
     while (begin > function.body && !IsOneOf(tokens_.At(begin), ";{}")) --begin;
     for (size_t t = begin; t < i; ++t) {
       if (tokens_.At(t).kind == Kind::kString && tokens_.At(t).text.find("st.") != std::string_view::npos)
-        return Write();
+        return Write(i);
     }
     Read(i);
   }
@@ -381,6 +414,8 @@ class Finder {
   const SourceReader& tokens_;
   std::string grid_;
   Uses uses_;
+  std::vector<size_t> writes_;   // tokens
+  bool read_unwritten_ = false;  // by no write before
 };
 
 }  // namespace
@@ -420,14 +455,34 @@ std::vector<KernelLaunch> LaunchesOf(const CudaSource& source, const CudaFunctio
   return launches;
 }
 
+// Returns whether a variable is defined by the block's number.
+static bool IsGlobalIndex(const CudaSource& source, const CudaFunction& function, const std::string& name) {
+  const SourceReader& tokens = source.tokens();
+  for (size_t i = function.body; i + 1 < function.end; ++i) {
+    if (!tokens.At(i).Is(name) || !tokens.At(i + 1).Is("=") || tokens.At(i + 2).Is("=")) continue;
+    for (size_t k = i; !tokens.At(k).Is(";") && k < function.end; ++k) {
+      if (tokens.At(k).Is("blockIdx")) return true;
+    }
+  }
+  return false;
+}
+
 std::string BoundOf(const CudaSource& source, const CudaFunction& function, const std::string& index) {
+  const std::vector<std::string> bounds = BoundsOf(source, function, index);
+  return bounds.empty() ? "" : bounds[0];
+}
+
+std::vector<std::string> BoundsOf(const CudaSource& source, const CudaFunction& function, const std::string& index) {
+  std::vector<std::string> bounds;
+  constexpr int64_t kSmallestConstantSize = 256;
   const SourceReader& tokens = source.tokens();
   const LexedSource wanted = Lex(index);
   const size_t length = wanted.tokens.size();
+  const bool global = length == 1 && IsGlobalIndex(source, function, index);
   for (size_t i = function.body; i + length + 2 < function.end; ++i) {
     size_t same = 0;
     while (same < length && tokens.At(i + same).text == wanted.tokens[same].text) ++same;
-    if (same < length || tokens.At(i - 1).Is(".")) continue;
+    if (same < length || tokens.At(i - 1).Is(".") || tokens.At(i - 1).Is("->")) continue;
     size_t at = i + length;
     const bool inside =
         tokens.At(i - 1).Is("(") && tokens.At(at).Is("+") && tokens.At(at + 2).Is(")");          // `(i + 3) < n`
@@ -442,9 +497,15 @@ std::string BoundOf(const CudaSource& source, const CudaFunction& function, cons
       end = group ? tokens.SkipGroup(end, function.end) : end + 1;
     }
     const std::string bound = source.TextOf(begin, end);
-    if (bound != "0") return bound;  // `row >= 0` is the other side's
+    if (bound == "0") continue;  // `row >= 0` is the other side's
+    // Of an index over the grid, a small constant is a halo's or a tile's, not the number of elements.
+    const std::string constant = source.ValueOf(bound);
+    const std::string& number = constant.empty() ? bound : constant;
+    const bool digits = number.find_first_not_of("0123456789") == std::string::npos;
+    if (global && digits && (number.size() < 3 || std::stoll(number.substr(0, 9)) < kSmallestConstantSize)) continue;
+    if (std::find(bounds.begin(), bounds.end(), bound) == bounds.end()) bounds.push_back(bound);
   }
-  return "";
+  return bounds;
 }
 
 }  // namespace kgrpo::evaluator

@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "draft/cuda_source.h"
+#include "cuda_source/declarations.h"
 
 namespace kgrpo::evaluator {
+
+using cuda_source::CudaFunction, cuda_source::CudaSource, cuda_source::FunctionParameter, cuda_source::Lex;
+using cuda_source::LexedSource, cuda_source::NotUnderstood, cuda_source::SourceReader, cuda_source::Token;
 
 struct Uses {
   bool read = false, written = false;
@@ -31,9 +34,10 @@ struct KernelLaunch {
 };
 std::vector<KernelLaunch> LaunchesOf(const CudaSource& source, const CudaFunction& function);
 
-// The upper bound of an index by a condition in the function, `i < n`, `i + 3 < n` or `i >= n`: "n"; "" where there
-// is none.
-std::string BoundOf(const CudaSource& source, const CudaFunction& function, const std::string& index);
+// The upper bounds of an index by conditions in the function, `i < n`, `i + 3 < n` or `i >= n`: "n"; each once.
+std::vector<std::string> BoundsOf(const CudaSource& source, const CudaFunction& function, const std::string& index);
+std::string BoundOf(const CudaSource& source, const CudaFunction& function,
+                    const std::string& index);  // the first or ""
 
 }  // namespace kgrpo::evaluator
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cuda_source/declarations.h"
 #include "cuda_source/lexer.h"
 #include "judge/compile/elf_tables.h"
 #include "judge/compile/entry_shim.h"
@@ -20,6 +21,25 @@ using cuda_source::DefinesFunction;
 
 constexpr char kLaunch[] = "launch";  // accepted besides `entry`
 constexpr double kTvmFfiPatience = 3;
+
+// The part of a source that its launch function needs, on the same lines, without headers that are not allowed; ""
+// where it is not understood.
+std::string WhatIsNeeded(const Problem& problem, const std::string& source) {
+  try {
+    const cuda_source::CudaSource file("kernel.cu", source);
+    const cuda_source::CudaFunction* const entry = file.Find(problem.entry);
+    if (entry == nullptr) return "";
+    const std::string needed = file.NeededBy(
+        *entry,
+        [&problem](const std::string& include) {
+          return CheckIncludes(include + "\n", problem.allowed_libraries).why.empty();
+        },
+        true);
+    return CheckIncludes(needed, problem.allowed_libraries).why.empty() ? needed : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
 
 // Sets what is read from the object, or the verdict of one that is not the problem's or uses what is forbidden.
 void CheckObject(const Problem& problem, const std::string& source, CandidateForm form, CompileOutcome* outcome) {
@@ -120,7 +140,18 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     refused.diagnosis = why + ".";
     return timed(refused);
   };
-  if (!checked.why.empty()) return refuse({}, checked.why);
+  if (!checked.why.empty()) {
+    // Headers that only a main function or a test in the file needs do not make its kernel refused.
+    const std::string needed = form == CandidateForm::kLaunch ? WhatIsNeeded(problem, source) : "";
+    if (!needed.empty()) {
+      CompileOutcome outcome = Compile(problem, needed, reference_route);
+      if (outcome.Succeeded()) {
+        outcome.kernel.source = source;
+        return outcome;
+      }
+    }
+    return refuse({}, checked.why);
+  }
   const bool fast = fast_ && !reference_route && form == CandidateForm::kLaunch;
   const CompileKey key = KeyOf(problem, source, form, fast);
   std::optional<CompileOutcome> outcome = cache_ ? cache_->Find(key) : std::nullopt;

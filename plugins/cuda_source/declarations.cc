@@ -1,11 +1,13 @@
-#include "draft/cuda_source.h"
+#include "cuda_source/declarations.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace kgrpo::evaluator {
+#include "cuda_source/conditionals.h"
+
+namespace kgrpo::cuda_source {
 namespace {
 
 using Kind = Token::Kind;
@@ -22,6 +24,7 @@ void AddWords(std::string_view text, std::set<std::string>* words) {
   const LexedSource lexed = Lex(text);
   for (const Token& token : lexed.tokens) {
     if (token.kind == Kind::kIdentifier) words->emplace(token.text);
+    if (token.kind == Kind::kDirective) AddWords(ReadDirective(token.text).rest, words);  // a macro within a function
   }
 }
 
@@ -35,13 +38,11 @@ int CudaFunction::IndexOf(const std::string& parameter) const {
 }
 
 CudaSource::CudaSource(std::string file, std::string text)
-    : file_(std::move(file)), text_(std::move(text)), reader_(ReaderOf(file_, text_)) {
+    : file_(std::move(file)), text_(WithoutInactive(text).text), reader_(ReaderOf(file_, text_)) {
   try {
     ReadItems();
   } catch (const NotUnderstood& not_understood) {
-    size_t token = 0;
-    while (token < reader_.size() && reader_.At(token).end <= not_understood.offset) ++token;
-    Fail(token, not_understood.what + ": not understood; write a plainer form");
+    Fail(not_understood);
   }
 }
 
@@ -75,7 +76,13 @@ int CudaSource::LineOf(size_t token) const {
 SourcePlace CudaSource::FilePlaceOf(size_t token) const {
   const size_t offset = token < reader_.size() ? reader_.At(token).begin : text_.size();
   const auto line = std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
-  return cuda_source::PlacesOfLines(text_, file_)[static_cast<size_t>(line)];
+  return PlacesOfLines(text_, file_)[static_cast<size_t>(line)];
+}
+
+void CudaSource::Fail(const NotUnderstood& not_understood) const {
+  size_t token = 0;
+  while (token < reader_.size() && reader_.At(token).end <= not_understood.offset) ++token;
+  Fail(token, not_understood.what + ": not understood; write a plainer form");
 }
 
 void CudaSource::Fail(size_t token, const std::string& message) const {
@@ -89,7 +96,6 @@ void CudaSource::ReadItems() {
     const bool linkage = token.Is("extern") && i + 2 < reader_.size() && reader_.At(i + 1).kind == Kind::kString &&
                          reader_.At(i + 2).Is("{");
     const bool inline_namespace = token.Is("inline") && i + 1 < reader_.size() && reader_.At(i + 1).Is("namespace");
-    const bool dead = std::any_of(branches_.begin(), branches_.end(), [](char b) { return b == '0' || b == 'x'; });
     if (token.kind == Kind::kDirective) {
       ReadDirective(i++);
     } else if (linkage) {
@@ -116,55 +122,25 @@ void CudaSource::ReadItems() {
         declaration.for_both = true;
         declaration.end = reader_.SkipToSemicolon(i, reader_.size());
       }
-      if (!dead) AddDeclaration(i, declaration, scopes.back());
-      if (dead) items_.push_back({i, declaration.end, {}, false});
+      AddDeclaration(i, declaration, scopes.back());
       i = declaration.end;
     }
   }
 }
 
 void CudaSource::ReadDirective(size_t token) {
-  const Directive directive = cuda_source::ReadDirective(reader_.At(token).text);
+  const Directive directive = kgrpo::cuda_source::ReadDirective(reader_.At(token).text);
   const std::string word(directive.word), rest(directive.rest);
   const LexedSource lexed = Lex(rest);
-  const auto first = [&](size_t i) { return i < lexed.tokens.size() ? std::string(lexed.tokens[i].text) : ""; };
-  const auto defined = [&](const std::string& name) {
-    if (macros_.contains(name)) return '1';
-    return name.rfind("__", 0) == 0 || name.rfind("CUDA", 0) == 0 ? '?' : '0';  // perhaps the compiler's own
-  };
-  const auto inverse = [](char known) { return known == '0' ? '1' : known == '1' ? '0' : '?'; };
-  const auto condition = [&] {
-    if (word == "ifdef") return defined(first(0));
-    if (word == "ifndef") return inverse(defined(first(0)));
-    const size_t at = first(0) == "!" ? 1 : 0, open = first(at + 1) == "(" ? 1 : 0, after = at + 2 + 2 * open;
-    if (first(at) == "defined" &&
-        (lexed.tokens.size() == after || (lexed.tokens.size() > after && first(after) == "&"))) {
-      const char known = at == 1 ? inverse(defined(first(at + 1 + open))) : defined(first(at + 1 + open));
-      return lexed.tokens.size() == after || known == '0' ? known : '?';  // of `&&` the first alone
-    }
-    return lexed.tokens.size() == 1 && (first(0) == "0" || first(0) == "1") ? first(0)[0] : '?';
-  };
-  const bool dead = std::any_of(branches_.begin(), branches_.end(), [](char b) { return b == '0' || b == 'x'; });
   Item item = {token, token + 1, {}, true};
-  if (word.rfind("if", 0) == 0) {
-    branches_.push_back(condition());
-  } else if (word == "endif" && !branches_.empty()) {
-    branches_.pop_back();
-  } else if ((word == "else" || word.rfind("elif", 0) == 0) && !branches_.empty()) {
-    char& branch = branches_.back();
-    if (branch == '1' || branch == 'x') {
-      branch = 'x';
-    } else if (branch == '0') {
-      branch = word == "else" ? '1' : condition();
-    }
-  } else if (word == "define") {
-    item.always = false;
+  if (word == "define" && !lexed.tokens.empty()) {
+    const std::string name(lexed.tokens[0].text);
     const bool call =
         lexed.tokens.size() > 1 && lexed.tokens[1].Is("(") && lexed.tokens[1].begin == lexed.tokens[0].end;
-    const size_t from = call || lexed.tokens.size() < 2 ? rest.size() : lexed.tokens[1].begin;
-    if (!dead) macros_[first(0)] = rest.substr(from);
-    if (!dead) item.names.insert(first(0));
-  } else if (word == "line" || (word == "pragma" && first(0) == "once") || dead) {
+    macros_[name] = call || lexed.tokens.size() < 2 ? "" : rest.substr(lexed.tokens[1].begin);
+    item.always = false;
+    item.names.insert(name);
+  } else if (word == "pragma" && rest.starts_with("once")) {
     item.always = false;
   }
   items_.push_back(std::move(item));
@@ -236,8 +212,8 @@ std::set<std::string> CudaSource::NamesOf(size_t begin, const Declaration& decla
   return names;
 }
 
-std::string CudaSource::NeededBy(const CudaFunction& function,
-                                 const std::function<bool(const std::string&)>& allowed) const {
+std::string CudaSource::NeededBy(const CudaFunction& function, const std::function<bool(const std::string&)>& allowed,
+                                 bool keep_lines) const {
   std::vector<bool> kept(items_.size());
   std::set<size_t> left_out;  // headers
   std::set<std::string> words = {function.name};
@@ -250,7 +226,8 @@ std::string CudaSource::NeededBy(const CudaFunction& function,
       if (kept[i] || !(item.always || used)) continue;
       const std::string text = TextOf(item.begin, item.end);
       if (reader_.At(item.begin).kind == Kind::kDirective) {
-        const auto [word, rest] = cuda_source::ReadDirective(text);
+        const auto [word, rest] = kgrpo::cuda_source::ReadDirective(text);
+        if (word == "line" && !keep_lines) continue;
         if (word == "include" && !allowed(text)) {
           left_out.insert(i);
           continue;
@@ -266,14 +243,15 @@ std::string CudaSource::NeededBy(const CudaFunction& function,
   size_t from = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
     const size_t begin = reader_.At(items_[i].begin).begin, end = reader_.At(items_[i].end - 1).end;
-    if (kept[i]) text += text_.substr(from, end - from);
-    if (!kept[i] && i == 0) text += text_.substr(0, begin);                           // the file's heading
-    if (!left_out.empty() && i == *left_out.begin()) text += "\n#include <cstdint>";  // what most headers include
+    if (i == 0) text += text_.substr(0, from = begin);  // the file's comment
+    const std::string item = text_.substr(from, end - from);
+    const auto lines = static_cast<size_t>(std::count(item.begin(), item.end(), '\n'));
+    text += kept[i] ? item : std::string(keep_lines ? lines : 0, '\n');
+    if (!left_out.empty() && i == *left_out.begin())
+      text += (keep_lines ? "" : "\n") + std::string("#include <cstdint>");
     from = end;
   }
-  text += text_.substr(from);
-  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
-  return text;
+  return text + text_.substr(from);
 }
 
 void CudaSource::ReadTemplateParameters(CudaFunction* function) const {
@@ -328,4 +306,4 @@ std::vector<FunctionParameter> CudaSource::ReadParameters(size_t open) const {
   return parameters;
 }
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::cuda_source

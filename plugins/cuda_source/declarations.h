@@ -1,7 +1,7 @@
-// The declarations of a user's CUDA file: launchers, kernels and device functions, with their parameters. Used to
-// draft a problem from the file.
-#ifndef KGRPO_TOOLS_DRAFT_CUDA_SOURCE_H
-#define KGRPO_TOOLS_DRAFT_CUDA_SOURCE_H
+// The declarations of a CUDA file: launchers, kernels and device functions with their parameters, and which parts of
+// the file a function needs. Used to draft a problem, and to judge a file whose host code asks for more than kernels
+// may.
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -14,11 +14,7 @@
 #include "cuda_source/own_headers.h"  // SourcePlace
 #include "cuda_source/reader.h"
 
-namespace kgrpo::evaluator {
-
-using cuda_source::Declaration, cuda_source::Directive, cuda_source::IncludedHeader, cuda_source::Lex;
-using cuda_source::LexedSource, cuda_source::NotUnderstood, cuda_source::SourcePlace, cuda_source::SourceReader;
-using cuda_source::Token;
+namespace kgrpo::cuda_source {
 
 struct FunctionParameter {
   std::string type;  // without const, * and __restrict__: "float", "unsigned int"
@@ -42,7 +38,8 @@ struct CudaFunction {
 
 class CudaSource {
  public:
-  // `file` names it in errors. Throws Error(KGRPO_ERROR_INVALID), as `file:line: message`, where it is not understood.
+  // `file` names it in errors. Branches that no compiler reads are not read here. Throws Error(KGRPO_ERROR_INVALID), as
+  // `file:line: message`, where it is not understood.
   CudaSource(std::string file, std::string text);
   CudaSource(const CudaSource&) = delete;
   CudaSource& operator=(const CudaSource&) = delete;
@@ -58,8 +55,10 @@ class CudaSource {
   bool IsMacro(const std::string& name) const { return macros_.contains(name); }
 
   // The part of the text that `function` needs: without other functions, variables and macros, and without the
-  // #includes for which `allowed` (of the directive's text) is false.
-  std::string NeededBy(const CudaFunction& function, const std::function<bool(const std::string&)>& allowed) const;
+  // #includes for which `allowed` (of the directive's text) is false. <cstdint>, which most headers include, stands in
+  // place of the first of those. `keep_lines`: on the same lines, with the #line directives; else without them.
+  std::string NeededBy(const CudaFunction& function, const std::function<bool(const std::string&)>& allowed,
+                       bool keep_lines) const;
 
   // The text from token `begin` to before token `end`.
   std::string TextOf(size_t begin, size_t end) const;
@@ -67,6 +66,7 @@ class CudaSource {
   std::string PlaceOf(size_t token) const;
   int LineOf(size_t token) const;
   [[noreturn]] void Fail(size_t token, const std::string& message) const;
+  [[noreturn]] void Fail(const NotUnderstood& not_understood) const;
 
  private:
   // A declaration at namespace scope, a directive, or a bracket of a namespace.
@@ -91,9 +91,6 @@ class CudaSource {
   std::vector<CudaFunction> functions_;
   std::map<std::string, std::string> macros_;  // name to its value; "" for those with parameters
   std::map<std::string, std::string> values_;  // of constants and aliases
-  std::vector<char> branches_;                 // of the open #ifs: '1' compiled, '0' not, '?' unknown
 };
 
-}  // namespace kgrpo::evaluator
-
-#endif
+}  // namespace kgrpo::cuda_source
