@@ -1,6 +1,7 @@
 #include "interpreter/code_not_judged.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -101,7 +102,10 @@ std::string NotJudgedText(const simt::Module& module, const std::vector<CodeNotR
     const CodeNotRun::Boundary& boundary = *code[i].boundary;
     const std::string kernel = evaluator::KernelName(module.kernels()[code[i].kernel].name),
                       name = ParameterName(source, kernel, boundary.parameter);
-    if (!name.empty()) text += ": " + name + " " + boundary.relation + " " + std::to_string(boundary.constant);
+    if (name.empty()) continue;
+    const std::string sign = boundary.addend < 0 ? " - " : " + ";
+    text += ": " + name + (boundary.addend != 0 ? sign + std::to_string(std::abs(boundary.addend)) : "") + " " +
+            boundary.relation + " " + std::to_string(boundary.constant);
   }
   return code.size() > kMost ? text + "; and others" : text;
 }
@@ -124,7 +128,10 @@ std::vector<Bindings> SizesBeyond(const Problem& problem, const std::vector<Code
   for (const CodeNotRun& one : code) {
     if (!one.boundary || one.boundary->constant <= 0) continue;
     const std::string relation = one.boundary->relation;
-    const int64_t least = one.boundary->constant + (relation == ">" || relation == "!=" ? 1 : 0);
+    const int64_t least = one.boundary->constant - one.boundary->addend +
+                          (relation == ">" || relation == "!=" ? 1
+                           : relation == "<"                   ? -1
+                                                               : 0);
     for (const auto& [name, value] : smallest) {
       // A dimension may have to be a multiple, or the same as another one: as it is in all sizes that are listed.
       int64_t step = 0;

@@ -101,7 +101,7 @@ TEST_F(KernelEvaluatorTest, LinesThatNoListedSizeRuns) {
   const std::string far = branch("n > 2000000000"), selected = select("n > 2000000000");
   const KernelEvaluation never = Affine(far);
   EXPECT_EQ(never.verdict, "correct") << never.diagnosis;
-  EXPECT_THAT(never.not_judged, testing::StartsWith("lines " + line_of(far, "__threadfence")));
+  EXPECT_THAT(never.not_judged, testing::StartsWith("line " + line_of(far, "__threadfence")));
   EXPECT_THAT(never.not_judged, testing::EndsWith(", which no size reaches: n > 2000000000"));
   EXPECT_THAT(never.diagnosis, HasSubstr("Not judged: " + never.not_judged + "."));
   EXPECT_EQ(Affine(selected).not_judged,

@@ -86,15 +86,16 @@ class Ran {
     Relation relation = meaning->relation;
     if (left) relation = kMirrored[static_cast<size_t>(relation)];
     if (!wanted) relation = kOpposite[static_cast<size_t>(relation)];
-    return Boundary{ParameterOf(left ? in.b : in.a, pc), kRelations[static_cast<size_t>(relation)],
-                    left ? *left : *right};
+    Boundary boundary{-1, kRelations[static_cast<size_t>(relation)], left ? *left : *right};
+    FindParameter(left ? in.b : in.a, pc, &boundary);
+    return boundary;
   }
 
   // The outcome of a comparison of a varying parameter that no launch had, if all had the same; `launches`: their
   // parameters.
   std::optional<Boundary> OtherOutcome(uint32_t pc, const std::vector<std::vector<uint8_t>>& launches) const {
     const std::optional<Boundary> outcome = ComparisonAt(pc, true);
-    if (!outcome || outcome->parameter < 0) return std::nullopt;
+    if (!outcome || outcome->parameter < 0 || outcome->addend != 0) return std::nullopt;
     const Type type = MeaningOf(kernel_.code[pc].run)->type;
     bool always = true, never = true;
     std::set<int64_t> values;
@@ -115,8 +116,9 @@ class Ran {
       values.insert(value);
     }
     const std::optional<Boundary> other = never ? outcome : always ? ComparisonAt(pc, false) : std::nullopt;
-    // A parameter that has one value says nothing of sizes, and none is below 1.
-    const bool is_size = other && values.size() > 1 && other->constant > 1 && std::strcmp(other->relation, "!=") != 0;
+    // A parameter that has one value says nothing of sizes; a smaller one than all mostly skips a loop.
+    const bool is_size =
+        other && values.size() > 1 && other->constant > 1 && other->relation[0] != '<' && other->relation[0] != '!';
     return is_size ? other : std::nullopt;
   }
 
@@ -177,22 +179,31 @@ class Ran {
     std::memcpy(&value, &kernel_.constants[word], sizeof value);
     return value;
   }
-  // The number of the parameter that `operand` of the instruction at `pc` is, or -1.
-  int ParameterOf(Operand operand, uint32_t pc) const {
-    for (int copies = 0; copies < 4; ++copies) {
+  // Sets the parameter that `operand` of the instruction at `pc` is, as its offset, if it is one plus a constant.
+  void FindParameter(Operand operand, uint32_t pc, Boundary* boundary) const {
+    for (int steps = 0; steps < 4; ++steps) {
       if (operand < 0) {
         const ConstantPatch* patch = PatchOf(operand);
-        return patch != nullptr && patch->kind == ConstantPatch::Kind::kParameter ? static_cast<int>(patch->value) : -1;
+        if (patch != nullptr && patch->kind == ConstantPatch::Kind::kParameter)
+          boundary->parameter = static_cast<int>(patch->value);
+        return;
       }
       const std::optional<uint32_t> at = OnlySetter(ReadBy(pc));
-      if (!at) return -1;
-      const IntegerMeaning* meaning = MeaningOf(kernel_.code[*at].run);
-      if (meaning == nullptr || (meaning->operation != Operation::kCopy && meaning->operation != Operation::kConvert))
-        return -1;
-      operand = kernel_.code[*at].a;
+      if (!at) return;
+      const Instruction& in = kernel_.code[*at];
+      const IntegerMeaning* meaning = MeaningOf(in.run);
+      if (meaning == nullptr) return;
       pc = *at;
+      operand = in.a;
+      if (meaning->operation == Operation::kAdd) {
+        // A sum that wraps around is of a negative constant.
+        const std::optional<int64_t> addend = ConstantOf(in.b, TypeBytes(meaning->type) == 4 ? Type::kS32 : Type::kS64);
+        if (!addend) return;
+        boundary->addend += *addend;
+      } else if (meaning->operation != Operation::kCopy && meaning->operation != Operation::kConvert) {
+        return;
+      }
     }
-    return -1;
   }
 
   const Kernel& kernel_;
@@ -244,10 +255,15 @@ std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<C
       if (!program.kernels[k].blocks.empty()) add(k, 0, std::nullopt);
       continue;
     }
+    std::set<std::pair<int, int64_t>> known;  // parameters and constants
     for (uint32_t b = 0; b < program.kernels[k].blocks.size(); ++b) {
       if (!kernels[k].Reached(b)) continue;
-      for (const uint32_t next : kernels[k].NextOf(b))
-        if (!kernels[k].Reached(next)) add(k, next, kernels[k].BoundaryOf(b, next));
+      for (const uint32_t next : kernels[k].NextOf(b)) {
+        if (kernels[k].Reached(next)) continue;
+        const std::optional<Boundary> boundary = kernels[k].BoundaryOf(b, next);
+        if (boundary) known.insert({boundary->parameter, boundary->constant});
+        add(k, next, boundary);
+      }
     }
     // Values that are selected without a branch.
     for (uint32_t b = 0; b < program.kernels[k].blocks.size(); ++b) {
@@ -255,7 +271,9 @@ std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<C
       for (uint32_t pc = block.first; kernels[k].Reached(b) && pc < block.last; ++pc) {
         const Line line = line_at(program.kernels[k], pc);
         const std::optional<Boundary> other = kernels[k].OtherOutcome(pc, by_kernel[k].parameters);
-        if (other && line.line > 0 && named.insert(line).second) push(k, {line}, other);
+        if (other && line.line > 0 && known.insert({other->parameter, other->constant}).second &&
+            named.insert(line).second)
+          push(k, {line}, other);
       }
     }
   }
