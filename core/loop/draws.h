@@ -35,7 +35,7 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
 // could be as informative as its own. If one family is more than half of `drawn`, only a problem's own prompts are
 // avoided, where possible.
 std::vector<size_t> DrawOtherProblems(KeyedStream& random, std::span<const uint32_t> drawn,
-                                     std::span<const std::string> families);
+                                      std::span<const std::string> families);
 
 }  // namespace kgrpo
 #endif
