@@ -63,7 +63,7 @@ void KeepOnWithoutReader() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
-void HearSignalsSilently() {
+void HandleSignalsSilently() {
   silent = true;
 }
 

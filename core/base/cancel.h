@@ -19,7 +19,7 @@ void HandleSignals();
 void KeepOnWithoutReader();
 
 // After this call a signal still requests a stop but prints nothing: of several ranks only one reports it. [any thread]
-void HearSignalsSilently();
+void HandleSignalsSilently();
 
 // Sets the step that the first signal's message names ("stopping in step 3"), until the next call. 0: no step.
 // [any thread]

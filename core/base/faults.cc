@@ -130,7 +130,7 @@ void WatchExit() {
   }
 }
 
-void NoteResumableRun(std::string_view directory) {
+void SetResumableRun(std::string_view directory) {
   std::string hint = "; the run can be resumed with: kgrpo-host resume ";
   hint += NeedsQuotes(directory) ? "'" + std::string(directory) + "'" : std::string(directory);
   if (hint.size() >= sizeof resume_hint) return;

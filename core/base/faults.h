@@ -21,7 +21,7 @@ void ExpectExit();
 void WatchExit();
 
 // After this call the explanations end with the command that resumes the run in this folder. [main thread]
-void NoteResumableRun(std::string_view directory);
+void SetResumableRun(std::string_view directory);
 
 // A signal stack for the thread that constructs it, so that a stack overflow is explained too.
 class AlternateStack {

@@ -188,7 +188,7 @@ class Waiting {
 
 }  // namespace
 
-bool StartsRanks(unsigned ranks) {
+bool ShouldStartRanks(unsigned ranks) {
   return ranks > 1 && !ReadLaunch();
 }
 

@@ -5,7 +5,7 @@
 namespace kgrpo::cli {
 
 // True if this process must start the ranks: `ranks` > 1, and it was not started as a rank itself.
-bool StartsRanks(unsigned ranks);
+bool ShouldStartRanks(unsigned ranks);
 
 // Starts this program again with the same arguments, once for each rank, and forwards signals to them. Returns the exit
 // code of rank 0 once all have ended. Throws KGRPO_ERROR_UNAVAILABLE where a rank cannot be started. Call it while the

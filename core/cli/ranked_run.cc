@@ -32,7 +32,7 @@ std::unique_ptr<RankedRun> RankedRun::Meet(Session& session) {
   if (!launch) return nullptr;
   if (launch->rank > 0) {
     LogAsRank(launch->rank);
-    HearSignalsSilently();
+    HandleSignalsSilently();
   }
   return std::unique_ptr<RankedRun>(new RankedRun(session.loader().Load(KGRPO_DEFAULT_TRANSPORT), *launch));
 }
@@ -70,7 +70,7 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
 }
 
 void RankedRun::SetFolder(const std::string& folder) {
-  ranks_.SetWayOn("to continue it: " + ResumeCommand(folder));
+  ranks_.SetResumeAdvice("to continue it: " + ResumeCommand(folder));
 }
 
 // Returns the folder, inside the run's, for files that plugins keep for this rank, such as paid answers of its coder.

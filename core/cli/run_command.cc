@@ -91,7 +91,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   }
   std::optional<RunFolderClaim> claim;
   if (overwrite) {
-    if (const std::string paid = RunFolder::PaidFor(config.output_dir); !paid.empty())
+    if (const std::string paid = RunFolder::PaidWork(config.output_dir); !paid.empty())
       spdlog::warn("--overwrite: {}", PrintableText(paid));
     claim.emplace(config.output_dir);
   }
@@ -103,7 +103,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   const std::unique_ptr<OpenedRun> run = OpenRun(session, config, opening, &findings);
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
-  NoteResumableRun(folder.path().string());
+  SetResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   options.console = console.get();
   options.overrides = settings;
@@ -198,7 +198,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   opening.opening = OpeningLine(globals.quiet);
   Findings findings;
   const std::unique_ptr<OpenedRun> run = OpenRun(session, config, opening, &findings);
-  NoteResumableRun(folder.path().string());
+  SetResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   RunOptions options;
   options.resume = true;
@@ -256,7 +256,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host ab.yaml --jobs 2                  every variant and seed; called again, it continues");
   command->callback([=, &globals] {
     *action = [=, &globals] {
-      if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
+      if (ShouldStartRanks(options->ranks)) return RunLocalRanks(options->ranks);
       return RunFile(globals, options->file, options->settings, options->experiment);
     };
   });
@@ -291,7 +291,7 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host resume runs/seed --set loop.max_steps=200          train longer, also a finished run");
   command->callback([=, &globals] {
     *action = [=, &globals] {
-      if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
+      if (ShouldStartRanks(options->ranks)) return RunLocalRanks(options->ranks);
       return Resume(globals, options->directory, options->settings, options->from_step);
     };
   });

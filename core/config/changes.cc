@@ -153,7 +153,7 @@ std::string StepsKey(const std::string& resolved_yaml) {
   return StepsKey(ParseYaml(resolved_yaml, "", 0, &mistakes));
 }
 
-std::optional<uint64_t> EndOfStageOver(const Node& root, const std::string& path, uint64_t done) {
+std::optional<uint64_t> EndOfFinishedStage(const Node& root, const std::string& path, uint64_t done) {
   const std::vector<uint64_t> ends = StageEnds(root);
   for (size_t i = 0; i < ends.size() && ends[i] <= done; ++i) {
     if (IsWithin(path, "trainer[" + std::to_string(i) + "]")) return ends[i];
@@ -167,7 +167,7 @@ bool AreAhead(const std::string& resolved_yaml, const std::vector<Change>& chang
   const std::vector<uint64_t> ends = StageEnds(root);
   const bool ends_later = ends.empty() || ends.back() >= done;
   return ends_later && std::ranges::none_of(changes, [&](const Change& change) {
-           return EndOfStageOver(root, change.path, done).has_value();
+           return EndOfFinishedStage(root, change.path, done).has_value();
          });
 }
 
@@ -175,7 +175,7 @@ bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& ma
   return std::ranges::any_of(may_change, [&](const std::string& key) { return IsWithin(path, key); });
 }
 
-std::string WhyKept(const std::string& path, const std::vector<std::string>& may_change) {
+std::string ReasonToKeep(const std::string& path, const std::vector<std::string>& may_change) {
   const size_t options = path.find(kOptions);
   // For an option: those of the same plugin that may change. For another key: the keys of the file.
   const std::string part = options == std::string::npos ? "" : path.substr(0, options + kOptions.size());

@@ -39,7 +39,7 @@ std::string StepsKey(const std::string& resolved_yaml);
 
 // The last step of the stage whose options `path` names, if that stage ended by the step `done`: its options have no
 // effect on later steps.
-std::optional<uint64_t> EndOfStageOver(const Node& root, const std::string& path, uint64_t done);
+std::optional<uint64_t> EndOfFinishedStage(const Node& root, const std::string& path, uint64_t done);
 
 // True if a run of `resolved_yaml` that has `done` steps can still adopt the changes: none is of a stage that is over,
 // and the run does not end before that step.
@@ -49,7 +49,7 @@ bool AreAhead(const std::string& resolved_yaml, const std::vector<Change>& chang
 bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& may_change);
 
 // For the user: why a resumed run keeps any other key, and what may change.
-std::string WhyKept(const std::string& path, const std::vector<std::string>& may_change);
+std::string ReasonToKeep(const std::string& path, const std::vector<std::string>& may_change);
 
 // "loop.rounds, seed, name and 2 more".
 std::string NamesOf(const std::vector<Change>& changes);

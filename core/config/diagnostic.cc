@@ -46,7 +46,7 @@ std::string Diagnostic::ToString() const {
   return text;
 }
 
-const Position& SaidLast(const Position& a, const Position& b) {
+const Position& SetLast(const Position& a, const Position& b) {
   const auto age = [](const Position& at) { return at.file == "--set" ? -1 : at.line == 0 ? INT_MAX : at.rank; };
   return age(b) < age(a) ? b : a;
 }

@@ -23,7 +23,7 @@ struct Position {
 
 // Returns the position to report for two conflicting keys: that of the one set last. --set overrules the file, the file
 // overrules the one that it extends, and that one overrules the defaults.
-const Position& SaidLast(const Position& a, const Position& b);
+const Position& SetLast(const Position& a, const Position& b);
 
 struct Diagnostic {
   Position at;

@@ -230,9 +230,9 @@ class Loader {
     for (const std::string& path : set) {
       const auto is_reported = [&](const Diagnostic& diagnostic) { return diagnostic.path == path; };
       if (std::ranges::any_of(diagnostics_, is_reported)) continue;
-      const std::optional<uint64_t> over = EndOfStageOver(root_, path, request_.steps_done);
+      const std::optional<uint64_t> over = EndOfFinishedStage(root_, path, request_.steps_done);
       if (path == StepsKey(root_)) continue;  // RequireStepsLeft compares it with the recorded steps
-      std::string why = MayChangeOnResume(path, may_change_) ? "" : WhyKept(path, may_change_);
+      std::string why = MayChangeOnResume(path, may_change_) ? "" : ReasonToKeep(path, may_change_);
       if (why.empty() && over)
         why = "a resumed run keeps it: this stage ended with step " + std::to_string(*over) +
               ", and the run continues after step " + std::to_string(request_.steps_done);
@@ -269,7 +269,7 @@ class Loader {
     const Node* sharing = loop->Get("trajectories_per_problem");
     const std::optional<uint64_t> batch = Integer(size), share = Integer(sharing);
     if (!batch || !share || *share == 0 || *batch % *share == 0) return;
-    if (&SaidLast(sharing->at, size->at) == &sharing->at) {
+    if (&SetLast(sharing->at, size->at) == &sharing->at) {
       Report(sharing->at, "loop.trajectories_per_problem",
              "must divide loop.batch_size, which is " + std::to_string(*batch) + ", found " + std::to_string(*share));
     } else {
@@ -334,7 +334,7 @@ class Loader {
       if (suggestions == nullptr || !suggestions->IsString() || !count) return;
       const bool uniform = suggestions->scalar == "uniform";
       if (uniform && *count == 0) {
-        Report(SaidLast(suggestions->at, episodes->at), path + ".suggestions",
+        Report(SetLast(suggestions->at, episodes->at), path + ".suggestions",
                "\"uniform\" collects `episodes` trajectories when the stage starts: set " + path +
                    ".episodes to at least 1");
       }

@@ -30,7 +30,7 @@ class ProblemLists {
     std::set_intersection(train.begin(), train.end(), heldout.begin(), heldout.end(), std::back_inserter(both));
     for (const std::string& folder : both) {
       const Position& heldout_at = problems->Get("heldout")->at;
-      const Position& at = SaidLast(heldout_at, problems->Get("train")->at);
+      const Position& at = SetLast(heldout_at, problems->Get("train")->at);
       const auto [mine, other] = &at == &heldout_at ? std::pair("problems.heldout", "problems.train")
                                                     : std::pair("problems.train", "problems.heldout");
       Report(at, mine, folder + " is in " + other + " too: name it outright in one of the lists");

@@ -84,7 +84,7 @@ std::string SavedModels::Resume() const {
   return ResumeCommand(folder_.path().string());
 }
 
-Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
+Error SavedModels::WithResumeAdvice(const Error& error, uint64_t step) const {
   std::vector<uint64_t> older;
   try {
     older = checkpoints_.WholeSteps(step);

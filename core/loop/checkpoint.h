@@ -54,7 +54,7 @@ class SavedModels {
   std::string Resume() const;  // the command that continues this run, on as many ranks
   // Adds to an error of reading a checkpoint's files the command that resumes from an older checkpoint, if there is
   // one.
-  Error WithWayOn(const Error& error, uint64_t step) const;
+  Error WithResumeAdvice(const Error& error, uint64_t step) const;
   std::filesystem::path PathOf(uint64_t step) const { return checkpoints_.PathOf(step); }
 
   // Loads the policy, and the reference if there was one, as they were after that step.

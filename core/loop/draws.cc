@@ -7,8 +7,8 @@
 
 namespace kgrpo {
 
-std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> drawn,
-                               std::span<const std::string> families) {
+std::vector<size_t> DrawOtherProblems(KeyedStream& random, std::span<const uint32_t> drawn,
+                                     std::span<const std::string> families) {
   // The order below groups families, and problems within them. Moving on by the size of the largest family then always
   // ends in another family.
   const std::vector<size_t> shuffled = random.Permutation(drawn.size());
@@ -82,7 +82,7 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
   std::iota(others.begin(), others.end(), size_t{0});
   if (shuffle_prompts) {
     KeyedStream random(seed, "shuffle prompts", {kind, sequence, draw});
-    others = StrangerOf(random, drawn, families);
+    others = DrawOtherProblems(random, drawn, families);
   }
   std::vector<Assignment> assignments;
   for (size_t i = 0; i < draws; ++i) {

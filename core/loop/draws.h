@@ -24,7 +24,8 @@ std::vector<uint32_t> DrawInEpochs(uint64_t seed, std::string_view stream, std::
 
 // Returns `trajectories` assignments: trajectories / per_problem problems, each for per_problem consecutive
 // trajectories. `sequence` and `draw`: see DrawInEpochs, which draws the problems. `families`: of each problem, by
-// index. With `shuffle_prompts`, each trajectory gets the prompts of one on another drawn problem: see StrangerOf.
+// index. With `shuffle_prompts`, each trajectory gets the prompts of one on another drawn problem: see
+// DrawOtherProblems.
 std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t sequence, uint64_t draw,
                                         size_t trajectories, size_t per_problem, std::span<const std::string> families,
                                         bool shuffle_prompts);
@@ -33,8 +34,8 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
 // whose prompts it gets. This is a random permutation in which no problem gets prompts of its own family, since those
 // could be as informative as its own. If one family is more than half of `drawn`, only a problem's own prompts are
 // avoided, where possible.
-std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> drawn,
-                               std::span<const std::string> families);
+std::vector<size_t> DrawOtherProblems(KeyedStream& random, std::span<const uint32_t> drawn,
+                                      std::span<const std::string> families);
 
 }  // namespace kgrpo
 #endif

@@ -18,7 +18,7 @@ RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std:
   std::vector<std::vector<size_t>> others;  // by episode
   for (uint64_t episode = 0; episode < episodes && config.controls.shuffle_prompts; ++episode) {
     KeyedStream random(config.seed, "shuffle prompts", {static_cast<uint64_t>(Purpose::kHeldout), step, episode});
-    others.push_back(StrangerOf(random, all, families));
+    others.push_back(DrawOtherProblems(random, all, families));
   }
   for (size_t problem = 0; problem < families.size(); ++problem) {
     for (uint64_t episode = 0; episode < episodes; ++episode) {

@@ -15,8 +15,8 @@
 namespace kgrpo {
 
 // `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control an episode gets
-// the prompts of one on another problem, drawn anew for each episode number: see StrangerOf. `step` keys the random
-// streams: two policies evaluated at the same step use the same streams.
+// the prompts of one on another problem, drawn anew for each episode number: see DrawOtherProblems. `step` keys the
+// random streams: two policies evaluated at the same step use the same streams.
 RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
                               uint64_t episodes, const Suggester& suggester);
 

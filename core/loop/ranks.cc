@@ -94,7 +94,7 @@ void Ranks::StopWatching() {
   if (watch_.joinable()) watch_.join();
 }
 
-void Ranks::SetWayOn(const std::string& way_on) {
+void Ranks::SetResumeAdvice(const std::string& way_on) {
   const std::lock_guard lock(mutex_);
   way_on_ = way_on;
 }

@@ -51,7 +51,7 @@ class Ranks {
 
   // Sets the advice that ends the leader's message about a lost rank: "to continue it: kgrpo-host resume RUN". [any
   // thread]
-  void SetWayOn(const std::string& way_on);
+  void SetResumeAdvice(const std::string& way_on);
 
   // Sets how long a rank may be in one plugin call while others wait for it; 0: without limit. [any thread]
   void SetHangLimit(std::chrono::seconds limit) { hang_limit_ = limit.count(); }

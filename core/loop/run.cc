@@ -70,8 +70,8 @@ class Runner {
     try {
       RunStages();
       if (!CancelledNow()) {
-        MeasureWhatIsLeft();
-        JudgeWhatIsLeft();
+        PlayMissingMeasurements();
+        ConfirmLastKernels();
       }
     } catch (const Error& error) {
       return Stopped(error);
@@ -96,7 +96,7 @@ class Runner {
     for (const std::string& note : opened_.notes) Note(note);
     for (const std::string& note : set_aside) Note(note);
     if (checkpoint_) {
-      OrWayOn([this] { models_.Load(checkpoint_->step); });
+      AdviseIfItFails([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
       const size_t stage = checkpoint_->stage;
       const bool unfinished = checkpoint_->stage_steps < config_.stages.at(stage).steps;
@@ -130,17 +130,17 @@ class Runner {
   }
 
   // Runs `read`, which reads the checkpoint's files. Adds to an error how to resume from an older checkpoint.
-  void OrWayOn(const std::function<void()>& read) {
+  void AdviseIfItFails(const std::function<void()>& read) {
     try {
       read();
     } catch (const Error& error) {
       cannot_go_on_ = true;
-      throw models_.WithWayOn(error, checkpoint_->step);
+      throw models_.WithResumeAdvice(error, checkpoint_->step);
     }
   }
 
   void RunStages() {
-    MeasureWhatIsLeft();
+    PlayMissingMeasurements();
     uint64_t first = 1;
     for (size_t i = 0; i < config_.stages.size(); ++i) {
       const uint64_t last = first + config_.stages[i].steps - 1;
@@ -149,7 +149,7 @@ class Runner {
         at_ = done_ + 1;
         stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first, options_.console);
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
-          OrWayOn([this] { stage_->Restore(models_.PathOf(checkpoint_->step)); });
+          AdviseIfItFails([this] { stage_->Restore(models_.PathOf(checkpoint_->step)); });
         } else {
           stage_->Begin();
         }
@@ -238,7 +238,7 @@ class Runner {
   }
 
   // Judges the kernels of the last steps, whose judging was stopped.
-  void JudgeWhatIsLeft() {
+  void ConfirmLastKernels() {
     if (database_.LastJudging(done_) == done_) return;
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     best_->Start();
@@ -287,7 +287,7 @@ class Runner {
   }
 
   // Plays the held-out episodes of the step `done_` where a stop kept them from it.
-  void MeasureWhatIsLeft() {
+  void PlayMissingMeasurements() {
     if (!measurements_.IsLeft(done_)) return;
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     at_ = done_;

@@ -200,7 +200,7 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
          " and start again: --overwrite";
 }
 
-std::string RunFolder::PaidFor(const fs::path& path) {
+std::string RunFolder::PaidWork(const fs::path& path) {
   if (!fs::exists(path / "run.sqlite")) return "";
   RunProgress progress;
   try {

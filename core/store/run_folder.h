@@ -41,7 +41,7 @@ class RunFolder {
 
   // Names for the user the paid work that --overwrite deletes there, and its cost if that is known; "" if there is
   // none. Call it before plugins are made.
-  static std::string PaidFor(const std::filesystem::path& path);
+  static std::string PaidWork(const std::filesystem::path& path);
 
   // Returns a folder for a new run, or throws KGRPO_ERROR_INVALID with the refusal. With `overwrite` it deletes an
   // earlier run's files (and no others) instead. In any case it deletes what `claim` has set aside. Plugins are made

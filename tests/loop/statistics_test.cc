@@ -166,7 +166,7 @@ TEST(DrawsTest, ShuffledPromptsComeFromAnotherFamilyWherePossible) {
     // More draws than problems: some are drawn twice.
     const std::vector<uint32_t> drawn = {0, 1, 2, 3, 4, 5, 6, 0, 2, 6};
     KeyedStream random(3, "test", {key});
-    const std::vector<size_t> others = StrangerOf(random, drawn, families);
+    const std::vector<size_t> others = DrawOtherProblems(random, drawn, families);
     for (size_t i = 0; i < drawn.size(); ++i) EXPECT_NE(families[drawn[i]], families[drawn[others[i]]]);
     EXPECT_EQ(std::set<size_t>(others.begin(), others.end()).size(), drawn.size());
     seen.insert(others);
@@ -176,7 +176,7 @@ TEST(DrawsTest, ShuffledPromptsComeFromAnotherFamilyWherePossible) {
   // Most are of one family, each drawn twice: another problem of it, then.
   const std::vector<uint32_t> mostly = {0, 1, 2, 0, 1, 2};
   KeyedStream random(3, "mostly", {0});
-  const std::vector<size_t> others = StrangerOf(random, mostly, std::vector<std::string>{"a", "a", "a"});
+  const std::vector<size_t> others = DrawOtherProblems(random, mostly, std::vector<std::string>{"a", "a", "a"});
   for (size_t i = 0; i < mostly.size(); ++i) EXPECT_NE(mostly[others[i]], mostly[i]);
 }
 

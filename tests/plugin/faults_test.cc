@@ -36,7 +36,7 @@ TEST_F(FaultsTest, ACrashNamesThePluginAndItsFunction) {
   EXPECT_EXIT(
       {
         ExplainFaults();
-        NoteResumableRun("runs/first");
+        SetResumableRun("runs/first");
         ScoreBy("crashes_in_score");
       },
       ExitedWithCode(1),
@@ -121,7 +121,7 @@ TEST_F(FaultsTest, AnExitOfAPluginIsAFailure) {
   EXPECT_EXIT(
       {
         ExplainFaults();
-        NoteResumableRun("it's here");
+        SetResumableRun("it's here");
         ScoreBy("exits_in_score");
       },
       ExitedWithCode(1), "kgrpo-host: exit\\(\\) was called in exits_in_score's score: a fault of that plugin");

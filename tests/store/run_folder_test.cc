@@ -116,23 +116,23 @@ TEST_F(RunFolderTest, SaysHowAnUnfinishedRunGoesOnWithWhatIsNew) {
 }
 
 TEST_F(RunFolderTest, SaysWhatThatWasPaidForWouldBeDeleted) {
-  EXPECT_EQ(RunFolder::PaidFor(folder_), "");
+  EXPECT_EQ(RunFolder::PaidWork(folder_), "");
   { const RunDatabase database(folder_ / "run.sqlite"); }
-  EXPECT_EQ(RunFolder::PaidFor(folder_), "");
+  EXPECT_EQ(RunFolder::PaidWork(folder_), "");
   fs::create_directories(folder_ / "artifacts/coder");
   std::ofstream(folder_ / "artifacts/coder/a") << "paid for";
-  EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("has no finished step; its plugins' files in artifacts/"));
+  EXPECT_THAT(RunFolder::PaidWork(folder_), HasSubstr("has no finished step; its plugins' files in artifacts/"));
   WriteRun(folder_, 12.3, "name: a\n");
-  const std::string paid = RunFolder::PaidFor(folder_);
+  const std::string paid = RunFolder::PaidWork(folder_);
   EXPECT_EQ(paid, "the run in " + folder_.string() +
                       " is deleted once the new one begins, and with it its coder's answers, which cost $12.30");
   EXPECT_THAT(Refusal(), HasSubstr("to delete it (its coder's answers cost $12.30) and start again: --overwrite"));
   { RunDatabase(folder_ / "run.sqlite").Set("coder_cost", "12.9"); }  // with those of a step that was not finished
-  EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("which cost $12.90"));
+  EXPECT_THAT(RunFolder::PaidWork(folder_), HasSubstr("which cost $12.90"));
   { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }
   EXPECT_THAT(Refusal(), HasSubstr("or delete that run (its coder's answers cost $12.90) with --overwrite"));
   WriteFileAtomically(folder_ / "run.sqlite", "no database");
-  EXPECT_EQ(RunFolder::PaidFor(folder_), "") << "what is broken can be replaced, too";
+  EXPECT_EQ(RunFolder::PaidWork(folder_), "") << "what is broken can be replaced, too";
 }
 
 TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNoRunAndStaysAsItIs) {

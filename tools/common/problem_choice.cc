@@ -10,14 +10,14 @@
 
 namespace kgrpo::cli {
 
-bool NamesFolder(const std::string& given) {
+bool IsFolder(const std::string& given) {
   std::error_code code;  // ignored: an invalid path is not a folder
   return std::filesystem::is_directory(given, code);
 }
 
 std::string ProblemFolder(const std::string& given, const std::vector<std::string>& folders, const std::string& source,
                           ProblemArgument argument) {
-  if (NamesFolder(given)) {
+  if (IsFolder(given)) {
     std::string folder = given;
     while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
     return folder;

@@ -14,7 +14,7 @@ namespace kgrpo::cli {
 enum class ProblemArgument { kOption, kTarget };
 
 // True if `given` is a folder, whose path needs no list of problems.
-bool NamesFolder(const std::string& given);
+bool IsFolder(const std::string& given);
 
 // Returns the folder that `given` names: itself, without slashes at its end, or the one of `folders` with that name.
 // `source` names the origin of `folders` in errors: "configs/seed.yaml", "problems/". Throws kgrpo::Error with all

@@ -110,7 +110,7 @@ struct Chosen {
 
 // The problem that --problem names, by its folder or by its name in the file; else the file's first.
 Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (NamesFolder(options.problem))
+  if (IsFolder(options.problem))
     return {ProblemFolder(options.problem, {}, options.file, ProblemArgument::kOption), ""};
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
@@ -160,7 +160,7 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
   request.evaluator = options.evaluator;
   request.roles = {Role::kCoder, Role::kEvaluator};
   request.needs_train_problems = false;
-  request.ignore_problems = NamesFolder(options.problem);
+  request.ignore_problems = IsFolder(options.problem);
   const PipelineConfig config = session.Load(request);
   session.StartServices(config.seed);
   const Chosen chosen = ProblemOf(options, config);

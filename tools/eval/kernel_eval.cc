@@ -107,7 +107,7 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   request.evaluator = options.evaluator;
   request.roles = {Role::kEvaluator};
   request.needs_train_problems = false;
-  request.ignore_problems = NamesFolder(options.problem);
+  request.ignore_problems = IsFolder(options.problem);
   PipelineConfig config = session.Load(request);
   config.evaluator.options.update(DecidedOptions(session, config.evaluator.plugin, options));
   const std::string folder = PipelineProblem(options.problem, options.file, config);

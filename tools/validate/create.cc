@@ -139,7 +139,7 @@ void CheckCalls(Session& session, const Subject& subject) {
   });
 }
 
-void CheckOptionsOfNobody(Session& session, const Subject& subject) {
+void CheckUnusedOptions(Session& session, const Subject& subject) {
   HostServices services = Services(subject);
   const kgrpo_host* host = services.ForInstance(subject.library.name());
   const auto* factory = subject.library.Table<Factory>(subject.role);

@@ -23,7 +23,7 @@ void CheckCreation(Session& session, const Subject& subject);
 void CheckCalls(Session& session, const Subject& subject);
 // Calls create with options that do not satisfy the schema. A host never sends them, so any behaviour is allowed; a
 // plugin that reports the mistake is easier to use from other programs.
-void CheckOptionsOfNobody(Session& session, const Subject& subject);
+void CheckUnusedOptions(Session& session, const Subject& subject);
 
 }  // namespace kgrpo::validate
 #endif

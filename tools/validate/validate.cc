@@ -208,7 +208,7 @@ std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path, con
     };
     run(CheckOutcome::kFailed, validate::CheckCreation);
     run(CheckOutcome::kFailed, validate::CheckCalls);
-    run(CheckOutcome::kWarning, validate::CheckOptionsOfNobody);
+    run(CheckOutcome::kWarning, validate::CheckUnusedOptions);
   }
   return checks;
 }
