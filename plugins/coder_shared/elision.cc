@@ -39,7 +39,7 @@ constexpr string_view kSame =
     "bestehend bisher bisherig bisheriger gleich gleicher wie zuvor oben invariato invariata inalterado inalterada "
     "mesmo alterações alteracoes mudanças weggelassen gekürzt truncated shortened abbreviated modified modification "
     "modifications continued continues "
-    "précédemment modificaciones modificación xxx missing stub kept retained ";
+    "précédemment usual repeated edits exercise unveränderter ongewijzigd zmian değişmedi modificaciones modificación xxx missing stub kept retained ";
 constexpr string_view kCode =
     " code codes kernel kernels function functions body bodies loop loops helper helpers implementation "
     "implementations "
@@ -52,14 +52,14 @@ constexpr string_view kCode =
 constexpr string_view kGlue =
     " the of as is are was were it its in to for and all from here there this that your with your my our a an at by "
     "be been being not no nothing keep keeps leave left stay stays add fill put insert write implement implemented "
-    "complete goes go see like exactly way how shown show given provided other everything else more so forth nothing "
+    "complete goes go see like exactly way how me bez below shown show given provided other everything else more so forth nothing "
     "stays wie bleibt up same just only "
-    "still now on full entire whole actual copy paste reuse use based first second continue continued del de la el los "
+    "still now on full entire whole actual paste reuse use based first second continue continued del de la el los "
     "las que sin como en du le les sans modification modifications comme avant et der die das den ohne änderung "
     "änderungen sem come prima o os aqui ici hier b refer ";
 constexpr string_view kForeign =  // parts of words
     "\u4e0d\u53d8|\u7701\u7565|\u540c\u4e0a|\u5176\u4f59|\u5176\u4ed6\u4ee3\u7801|\u5176\u5b83\u4ee3\u7801|"
-    "\u73b0\u6709|\u539f\u6709|\u539f\u6765|\u539f\u59cb|\u4fdd\u6301|\u4e4b\u524d|"  // Chinese
+    "\u73b0\u6709|\u539f\u6709|\u539f\u4ee3\u7801|\u539f\u6765|\u539f\u59cb|\u4fdd\u6301|\u4e4b\u524d|"  // Chinese
     "\u65e2\u5b58|\u5909\u66f4\u306a\u3057|\u540c\u3058|\u305d\u306e\u307e\u307e|\u4ee5\u4e0b\u7565|\u540c\u69d8|"
     "\u6b8b\u308a|"  // Japanese
     "\uae30\uc874|\uc0dd\ub7b5|\ub3d9\uc77c|\uadf8\ub300\ub85c|\ub098\uba38\uc9c0|\ubcc0\uacbd \uc5c6\uc74c|"  // Korean
@@ -93,7 +93,8 @@ Sign SignIn(string_view comment) {
     inside = Trimmed(inside.substr(1, inside.size() - 2));
     shape = true;
   }
-  shape = shape || dots(inside, false);
+  shape = shape || dots(inside, false) || inside == "\u7565" || inside == "\u4e2d\u7565" ||
+          (inside.find_first_not_of(". ?<8") == string_view::npos && std::count(inside.begin(), inside.end(), '.') != 1);
   // Letters of other alphabets belong to words.
   std::vector<std::string> words;
   bool in_word = false;
@@ -138,7 +139,7 @@ Sign SignIn(string_view comment) {
   const bool at_end = same &&
                       FindAny(joined,
                               "unchanged |omitted |elided |brevity |as before |as above |the same |as is |"
-                              "not shown ") < joined.size() &&
+                              "not shown |from above ") < joined.size() &&
                       IsIn(kSame, words.back());
   if (begins && ends && (same || says || foreign)) return Sign::kSure;
   if (foreign || to_write || insert || given || (same && all) || at_end) {
@@ -317,7 +318,8 @@ Omission LeftOut(string_view source, string_view current) {
     const bool missing = lack == GivenLines::Lack::kLines || !names.idle.empty();
     if (sign == Sign::kNone && lack == GivenLines::Lack::kLines && IsShort(text)) return {OneLine(text), ""};
     if (sign >= Sign::kPhrase || (sign == Sign::kRemark && (at_end || missing))) return {OneLine(text), ""};
-    if (lack == GivenLines::Lack::kLines && omission.doubt.empty()) omission.doubt = OneLine(text);
+    const bool doubtful = lack == GivenLines::Lack::kLines || (!names.idle.empty() && IsShort(text));
+    if (doubtful && omission.doubt.empty()) omission.doubt = OneLine(text);
   }
   for (size_t i = 0; i < tokens.size(); ++i) {
     string_view line = source.substr(tokens[i].begin, kMostLine);
