@@ -16,7 +16,7 @@ namespace {
 using Kind = Token::Kind;
 using Range = std::pair<size_t, size_t>;  // tokens
 
-constexpr int kDeepest = 12;  // definitions that are followed
+constexpr int kMostDefinitions = 12;  // definitions that are followed
 
 class Reader {
  public:
@@ -234,7 +234,7 @@ class Reader {
       const std::string text(token.text);
       if (token.kind == Kind::kNumber && text.find('.') != std::string::npos && !text.starts_with("0x"))
         return (minus != 0 ? "-" : "") + text.substr(0, text.find_first_of("fFlL"));
-      if (const Range made = DefinitionOf(text); minus == 0 && made.first != 0 && depth_ < kDeepest) {
+      if (const Range made = DefinitionOf(text); minus == 0 && made.first != 0 && depth_ < kMostDefinitions) {
         ++depth_;
         std::string value = Constant(made);
         --depth_;
@@ -252,7 +252,7 @@ class Reader {
 
   // An expression in names of the function's parameters and of sizes; nothing where it has other names.
   std::optional<std::string> InNames(const Range& range, int depth) const {
-    if (depth > kDeepest || range.second <= range.first) return std::nullopt;
+    if (depth > kMostDefinitions || range.second <= range.first) return std::nullopt;
     std::string text;
     for (size_t i = range.first; i < range.second; ++i) {
       const Token& token = tokens_.At(i);
