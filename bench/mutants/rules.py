@@ -1,10 +1,10 @@
 """The mutation rules of mutants.py, as data: (name, kind, pattern, replacement).
 
-A pattern is searched in a line of code without its comment; each match is a mutant, with that match replaced. Most make
-the mistakes that people and models make in kernels; some change what only few inputs reach.
+A pattern is searched in a line of code without its comment; each match is a mutant, with that match replaced. Most are
+faults that people and models write into kernels; some change what only few inputs reach.
 """
 
-# An argument or index without brackets of its own, and a bracketed one.
+# An index without brackets in it, and a number.
 _FLAT = r"[^\[\]();,]+"
 _NUMBER = r"\d+"
 

@@ -28,7 +28,7 @@ struct Access {
   Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
   uint32_t bytes;          // a lane, all elements
   uint32_t distinct;       // lanes that are not followed by another at the same address (checked; may hold too many)
-  // Which lanes' registers a lane's bytes go to: its own; of ldmatrix those of a row; of wmma.load its own, all of
+  // Which lanes' registers a lane's bytes go to: its own; of ldmatrix a row's; of wmma.load its own, all of
   // them.
   enum class Target : uint8_t { kLane, kRow, kTransposedRow, kFragment } target = Target::kLane;
 

@@ -254,7 +254,7 @@ void NoteRead(Warp& warp, RaceShadow& shadow, const RaceShadow::Span& span, uint
     own = ReadAfter(own, cell, warp);
     return;
   }
-  // In place of a read of the same warp or of one that happened before; else beside it.
+  // In place of a read of the same warp or of one that happened before; else in the next cell.
   for (uint32_t reader = 0; reader < RaceShadow::kGlobalReaders; ++reader) {
     AccessCell& before = span.Reader(reader)[g];
     if (HappenedBefore(before, warp, static_cast<int>(LaneOf(cell)), memory)) {

@@ -77,7 +77,7 @@ bool NoteRowOfLoads(Warp& warp, uint32_t event, bool polled, bool by_warp, RaceS
   const uint32_t shift = ShiftOf(row);
   if (!polled && !RowInOrder(row.write, row.count, shift, warp)) return false;
   if (!polled && shadow.atomics() && !RowInOrder(row.atomic, row.count, shift, warp)) return false;
-  // The usual cases: in place of reads that happened before, or in global memory beside reads by one other instruction.
+  // The usual cases: in place of reads that happened before, or in the next cell of reads by one other instruction.
   for (uint32_t reader = by_warp ? static_cast<uint32_t>(warp.id) : 0;; ++reader) {
     AccessCell* cells = row.Reader(reader);
     const uint32_t differences = DifferencesOf(cells, row.count, shift);

@@ -129,8 +129,9 @@ struct Finding {
 // keeps (RaceShadow): the further launch keeps all of them.
 struct RacingReads {
   struct Read {
-    uint32_t race = 0;   // index in `races`
-    uint32_t apart = 0;  // the lane of the read's warp (a bit) that alone overwrites it: its own read comes before
+    uint32_t race = 0;  // index in `races`
+    uint32_t apart =
+        0;  // the lane of the read's warp (a bit) that overwrites it, if only one does: its read comes before
   };
   std::vector<Finding> races;                // one for each pair of instructions
   std::unordered_map<uint64_t, Read> reads;  // by RacingKey (race.cc)

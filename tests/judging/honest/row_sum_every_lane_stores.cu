@@ -1,5 +1,5 @@
 // problem: tests/evaluator/problems/row_sum
-// style: every lane adds up the row, each in an order of its own, and stores its sum to the same place
+// style: every lane adds up the row, each in another order, and stores its sum to the same place
 // cuda: correct
 // sim: correct
 __global__ void Sum(const float* x, float* out) {

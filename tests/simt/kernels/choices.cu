@@ -61,7 +61,7 @@ extern "C" __global__ void FlagsApart(float* y, int apart) {
   }
   y[0] = parts[1];
 }
-// Blocks 0 and 1 release, each at a place of its own; block 2 waits for block 1 only.
+// Blocks 0 and 1 release, at different places; block 2 waits for block 1 only.
 extern "C" __global__ void ReleasedElsewhere(float* y, int n) {
   if (threadIdx.x != 0) return;
   if (blockIdx.x < 2) {
@@ -88,7 +88,7 @@ extern "C" __global__ void ManyEvents(float* y, int rounds) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(y[threadIdx.x]) : "r"(at) : "memory");
   }
 }
-// Block 1 overwrites plainly what block 0 stores volatilely; `twice`: after a volatile store of its own.
+// Block 1 overwrites plainly what block 0 stores volatilely; `twice`: after its own volatile store.
 extern "C" __global__ void VolatileThenPlain(float* y, int twice) {
   if (threadIdx.x != 0) return;
   if (blockIdx.x == 0 || twice != 0) *static_cast<volatile float*>(y) = 1;
