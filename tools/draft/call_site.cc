@@ -163,7 +163,7 @@ class Reader {
   }
 
   // "ceil_div(n, 16),ceil_div(m, 16)": of a number, dim3(...), {...}, or a variable of dim3.
-  std::string Extents(Range range) const {
+  std::string Extents(Range range) {
     if (range.second == range.first + 1 && tokens_.At(range.first).kind == Kind::kIdentifier) {
       if (const Range made = DefinitionOf(tokens_.At(range.first).text); made.first != 0 && IsDim3(made.first))
         return Extents(made);
@@ -240,18 +240,39 @@ class Reader {
         --depth_;
         return value;
       }
+      if (minus == 0 && caller_->IndexOf(text) >= 0) return PassedToCaller(text);
     }
     for (size_t i = range.second; i-- > range.first;) {  // `argc > 1 ? atoi(argv[1]) : 1 << 20`
       if (tokens_.At(i).Is(":")) return Constant({i + 1, range.second});
     }
-    constants_only_ = true;
+    const bool outer = std::exchange(constants_only_, true);
     const std::optional<std::string> value = InNames(range, 0);
-    constants_only_ = false;
+    constants_only_ = outer;
     return value && value->find_first_not_of("0123456789") == std::string::npos ? *value : "";
   }
 
+  // The constant that the caller gets as its own parameter, where the file calls it.
+  std::string PassedToCaller(const std::string& parameter) {
+    const CudaFunction* const caller = caller_;
+    const size_t call = call_, position = static_cast<size_t>(caller->IndexOf(parameter));
+    std::string value;
+    for (size_t i = 1; i + 1 < tokens_.size() && value.empty() && depth_ < kDeepest; ++i) {
+      if (!tokens_.At(i).Is(caller->name) || !tokens_.At(i + 1).Is("(") || !FindCaller(i) || caller_ == caller)
+        continue;
+      const std::vector<Range> arguments = Split(i + 2, tokens_.SkipGroup(i + 1, tokens_.size()) - 1, ",");
+      call_ = i;
+      ++depth_;
+      if (position < arguments.size()) value = Constant(arguments[position]);
+      --depth_;
+      caller_ = caller;
+      call_ = call;
+    }
+    caller_ = caller;
+    return value;
+  }
+
   // An expression in names of the function's parameters and of sizes; nothing where it has other names.
-  std::optional<std::string> InNames(const Range& range, int depth) const {
+  std::optional<std::string> InNames(const Range& range, int depth) {
     if (depth > kDeepest || range.second <= range.first) return std::nullopt;
     std::string text;
     for (size_t i = range.first; i < range.second; ++i) {
@@ -298,7 +319,7 @@ class Reader {
   }
 
   // The word at *i, and what belongs to it.
-  std::optional<std::string> Word(size_t* i, size_t end, int depth) const {
+  std::optional<std::string> Word(size_t* i, size_t end, int depth) {
     const std::string name(tokens_.At(*i).text);
     const size_t open = *i + 1;
     if (tokens_.At(open).Is("::")) return *i = open, std::string();  // std::min
@@ -337,6 +358,9 @@ class Reader {
     const std::string value = source_.ValueOf(name);
     std::optional<std::string> text;
     if (made.first != 0) text = InNames(made, depth + 1);
+    if (made.first == 0 && constants_only_ && caller_->IndexOf(name) >= 0) {
+      if (std::string passed = PassedToCaller(name); !passed.empty()) return passed;
+    }
     if (!text && !value.empty()) {
       const bool number = value.find_first_not_of("0123456789") == std::string::npos;
       if (!number && made.first == 0) return std::nullopt;
@@ -366,7 +390,7 @@ class Reader {
   }
 
   // `cdiv(n, 256)` of whatever name, `ceil(n / 256.0)`, min and max.
-  std::optional<std::string> Call(std::string name, const std::vector<Range>& arguments, int depth) const {
+  std::optional<std::string> Call(std::string name, const std::vector<Range>& arguments, int depth) {
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
     std::erase(name, '_');
     if ((name == "ceil" || name == "ceilf") && arguments.size() == 1) {
@@ -393,7 +417,7 @@ class Reader {
   std::string element_;  // the type of the elements whose memory is read
   bool allow_sizes_ = false, constants_only_ = false;
   int depth_ = 0;
-  mutable CallSite site_;
+  CallSite site_;
 };
 
 }  // namespace
