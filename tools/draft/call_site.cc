@@ -16,11 +16,11 @@ namespace {
 using Kind = Token::Kind;
 using Range = std::pair<size_t, size_t>;  // tokens
 
-constexpr int kDeepest = 12;  // definitions that are followed
+constexpr int kDeepestDefinition = 12;  // definitions that are followed
 
-class Reader {
+class CallReader {
  public:
-  Reader(const CudaSource& source, const CudaFunction& function)
+  CallReader(const CudaSource& source, const CudaFunction& function)
       : source_(source), tokens_(source.tokens()), function_(function) {}
 
   CallSite Run() {
@@ -234,7 +234,7 @@ class Reader {
       const std::string text(token.text);
       if (token.kind == Kind::kNumber && text.find('.') != std::string::npos && !text.starts_with("0x"))
         return (minus != 0 ? "-" : "") + text.substr(0, text.find_first_of("fFlL"));
-      if (const Range made = DefinitionOf(text); minus == 0 && made.first != 0 && depth_ < kDeepest) {
+      if (const Range made = DefinitionOf(text); minus == 0 && made.first != 0 && depth_ < kDeepestDefinition) {
         ++depth_;
         std::string value = Constant(made);
         --depth_;
@@ -256,7 +256,7 @@ class Reader {
     const CudaFunction* const caller = caller_;
     const size_t call = call_, position = static_cast<size_t>(caller->IndexOf(parameter));
     std::string value;
-    for (size_t i = 1; i + 1 < tokens_.size() && value.empty() && depth_ < kDeepest; ++i) {
+    for (size_t i = 1; i + 1 < tokens_.size() && value.empty() && depth_ < kDeepestDefinition; ++i) {
       if (!tokens_.At(i).Is(caller->name) || !tokens_.At(i + 1).Is("(") || !FindCaller(i) || caller_ == caller)
         continue;
       const std::vector<Range> arguments = Split(i + 2, tokens_.SkipGroup(i + 1, tokens_.size()) - 1, ",");
@@ -273,7 +273,7 @@ class Reader {
 
   // An expression in names of the function's parameters and of sizes; nothing where it has other names.
   std::optional<std::string> InNames(const Range& range, int depth) {
-    if (depth > kDeepest || range.second <= range.first) return std::nullopt;
+    if (depth > kDeepestDefinition || range.second <= range.first) return std::nullopt;
     std::string text;
     for (size_t i = range.first; i < range.second; ++i) {
       const Token& token = tokens_.At(i);
@@ -423,7 +423,7 @@ class Reader {
 }  // namespace
 
 CallSite CallSiteOf(const CudaSource& source, const CudaFunction& function) {
-  return Reader(source, function).Run();
+  return CallReader(source, function).Run();
 }
 
 }  // namespace kgrpo::evaluator
