@@ -161,7 +161,8 @@ TEST_F(BothRoutes, RefuseHeadersThatTheyReach) {
 // What only a main function needs may ask for any header; what the kernel needs may not.
 TEST_F(BothRoutes, JudgeWhatTheLaunchFunctionNeeds) {
   const std::string main =
-      "\nint main() {\n  timeval t;\n  gettimeofday(&t, nullptr);\n  std::ofstream f(\"x\");\n  launch(0, 0, 0, 1);\n}\n";
+      "\nint main() {\n  timeval t;\n  gettimeofday(&t, nullptr);\n  std::ofstream f(\"x\");\n  launch(0, 0, 0, "
+      "1);\n}\n";
   const std::string headers = "#include <sys/time.h>\n#include <fstream>\n#include \"helper_cuda.h\"\n";
   for (const bool reference : {false, true}) {
     const CompileOutcome whole = Compile(headers + kAffine + main, reference);

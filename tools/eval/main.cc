@@ -64,7 +64,8 @@ int Evaluate(const Globals& globals, Options options) {
   if (!of_kernel && !options.include.empty()) return refuse("--include goes with --kernel and --suite");
   if (of_kernel && options.problem.empty())
     return refuse(
-        "--kernel needs --problem DIR, the problem that the kernel solves; kgrpo-host problems new KERNEL.cu drafts one");
+        "--kernel needs --problem DIR, the problem that the kernel solves; kgrpo-host problems new KERNEL.cu drafts "
+        "one");
   if (of_policy && options.file.empty())
     return refuse("--policy needs a pipeline FILE: its coder, evaluator, reward and held-out problems");
   if (of_policy && options.profile)
