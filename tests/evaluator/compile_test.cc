@@ -158,6 +158,25 @@ TEST_F(BothRoutes, RefuseHeadersThatTheyReach) {
   }
 }
 
+// What only a main function needs may ask for any header; what the kernel needs may not.
+TEST_F(BothRoutes, JudgeWhatTheLaunchFunctionNeeds) {
+  const std::string main =
+      "\nint main() {\n  timeval t;\n  gettimeofday(&t, nullptr);\n  std::ofstream f(\"x\");\n  launch(0, 0, 0, "
+      "1);\n}\n";
+  const std::string headers = "#include <sys/time.h>\n#include <fstream>\n#include \"helper_cuda.h\"\n";
+  for (const bool reference : {false, true}) {
+    const CompileOutcome whole = Compile(headers + kAffine + main, reference);
+    EXPECT_TRUE(whole.Succeeded()) << whole.diagnosis;
+    EXPECT_EQ(whole.kernel.source, headers + kAffine + main);
+    EXPECT_THAT(whole.kernel.ptx, testing::ContainsRegex("\\.loc\t1 6"));  // the kernel's third line
+    std::string needs = headers + kAffine;
+    needs.insert(needs.find("  K<<<"), "  checkCudaErrors(cudaSuccess);\n");
+    const CompileOutcome refused = Compile(needs + main, reference);
+    EXPECT_EQ(refused.verdict, "forbidden");
+    EXPECT_THAT(refused.diagnosis, testing::StartsWith("line 1: #include of \"sys/time.h\""));
+  }
+}
+
 TEST_F(BothRoutes, NameDynamicParallelism) {
   const std::string source = std::string(kAffine) + "__global__ void P(float* x) { K<<<1, 1>>>(x, x, x, 1); }\n";
   for (const bool reference : {false, true}) {

@@ -96,6 +96,20 @@ TEST(DraftGuesses, CallsThatTellLittleAreAskedAbout) {
   EXPECT_EQ(Drafted(source, "k", {{"size", {{"n", "4096"}}}}).grid, "(n + 255) / 256");
 }
 
+// Through the function that launches, from the one that calls it.
+TEST(DraftGuesses, ConstantsAreFollowedThroughCallers) {
+  const CudaSource source(
+      "k.cu",
+      "__global__ void k(const float* x, float* y, int n, float a) {\n"
+      "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = a * x[i];\n}\n"
+      "void run(float* x, float* y, int count, double a) { k<<<(count + 127) / 128, 128>>>(x, y, count, a); }\n"
+      "int main() { int m = 1 << 10; run(p, q, 2 * m, 1.5); run(run, run); }\n");
+  const Draft draft = Drafted(source, "k", {});
+  EXPECT_THAT(draft.sizes, ElementsAre(Pair("n", 2048)));
+  EXPECT_EQ(Named(draft, "a").value, "1.5");
+  EXPECT_EQ(draft.grid, "(n+127)/128");
+}
+
 TEST(DraftGuesses, AGuardTellsTheThreads) {
   const CudaSource source("sums.cu",
                           "__global__ void sums(const float* x, float* s, int n) {\n"

@@ -16,11 +16,11 @@ namespace {
 using Kind = Token::Kind;
 using Range = std::pair<size_t, size_t>;  // tokens
 
-constexpr int kMostDefinitions = 12;  // definitions that are followed
+constexpr int kDeepestDefinition = 12;  // definitions that are followed
 
-class Reader {
+class CallReader {
  public:
-  Reader(const CudaSource& source, const CudaFunction& function)
+  CallReader(const CudaSource& source, const CudaFunction& function)
       : source_(source), tokens_(source.tokens()), function_(function) {}
 
   CallSite Run() {
@@ -163,7 +163,7 @@ class Reader {
   }
 
   // "ceil_div(n, 16),ceil_div(m, 16)": of a number, dim3(...), {...}, or a variable of dim3.
-  std::string Extents(Range range) const {
+  std::string Extents(Range range) {
     if (range.second == range.first + 1 && tokens_.At(range.first).kind == Kind::kIdentifier) {
       if (const Range made = DefinitionOf(tokens_.At(range.first).text); made.first != 0 && IsDim3(made.first))
         return Extents(made);
@@ -234,25 +234,46 @@ class Reader {
       const std::string text(token.text);
       if (token.kind == Kind::kNumber && text.find('.') != std::string::npos && !text.starts_with("0x"))
         return (minus != 0 ? "-" : "") + text.substr(0, text.find_first_of("fFlL"));
-      if (const Range made = DefinitionOf(text); minus == 0 && made.first != 0 && depth_ < kMostDefinitions) {
+      if (const Range made = DefinitionOf(text); minus == 0 && made.first != 0 && depth_ < kDeepestDefinition) {
         ++depth_;
         std::string value = Constant(made);
         --depth_;
         return value;
       }
+      if (minus == 0 && caller_->IndexOf(text) >= 0) return PassedToCaller(text);
     }
     for (size_t i = range.second; i-- > range.first;) {  // `argc > 1 ? atoi(argv[1]) : 1 << 20`
       if (tokens_.At(i).Is(":")) return Constant({i + 1, range.second});
     }
-    constants_only_ = true;
+    const bool outer = std::exchange(constants_only_, true);
     const std::optional<std::string> value = InNames(range, 0);
-    constants_only_ = false;
+    constants_only_ = outer;
     return value && value->find_first_not_of("0123456789") == std::string::npos ? *value : "";
   }
 
+  // The constant that the caller gets as its own parameter, where the file calls it.
+  std::string PassedToCaller(const std::string& parameter) {
+    const CudaFunction* const caller = caller_;
+    const size_t call = call_, position = static_cast<size_t>(caller->IndexOf(parameter));
+    std::string value;
+    for (size_t i = 1; i + 1 < tokens_.size() && value.empty() && depth_ < kDeepestDefinition; ++i) {
+      if (!tokens_.At(i).Is(caller->name) || !tokens_.At(i + 1).Is("(") || !FindCaller(i) || caller_ == caller)
+        continue;
+      const std::vector<Range> arguments = Split(i + 2, tokens_.SkipGroup(i + 1, tokens_.size()) - 1, ",");
+      call_ = i;
+      ++depth_;
+      if (position < arguments.size()) value = Constant(arguments[position]);
+      --depth_;
+      caller_ = caller;
+      call_ = call;
+    }
+    caller_ = caller;
+    return value;
+  }
+
   // An expression in names of the function's parameters and of sizes; nothing where it has other names.
-  std::optional<std::string> InNames(const Range& range, int depth) const {
-    if (depth > kMostDefinitions || range.second <= range.first) return std::nullopt;
+  std::optional<std::string> InNames(const Range& range, int depth) {
+    if (depth > kDeepestDefinition || range.second <= range.first) return std::nullopt;
     std::string text;
     for (size_t i = range.first; i < range.second; ++i) {
       const Token& token = tokens_.At(i);
@@ -298,7 +319,7 @@ class Reader {
   }
 
   // The word at *i, and what belongs to it.
-  std::optional<std::string> Word(size_t* i, size_t end, int depth) const {
+  std::optional<std::string> Word(size_t* i, size_t end, int depth) {
     const std::string name(tokens_.At(*i).text);
     const size_t open = *i + 1;
     if (tokens_.At(open).Is("::")) return *i = open, std::string();  // std::min
@@ -337,6 +358,9 @@ class Reader {
     const std::string value = source_.ValueOf(name);
     std::optional<std::string> text;
     if (made.first != 0) text = InNames(made, depth + 1);
+    if (made.first == 0 && constants_only_ && caller_->IndexOf(name) >= 0) {
+      if (std::string passed = PassedToCaller(name); !passed.empty()) return passed;
+    }
     if (!text && !value.empty()) {
       const bool number = value.find_first_not_of("0123456789") == std::string::npos;
       if (!number && made.first == 0) return std::nullopt;
@@ -366,7 +390,7 @@ class Reader {
   }
 
   // `cdiv(n, 256)` of whatever name, `ceil(n / 256.0)`, min and max.
-  std::optional<std::string> Call(std::string name, const std::vector<Range>& arguments, int depth) const {
+  std::optional<std::string> Call(std::string name, const std::vector<Range>& arguments, int depth) {
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
     std::erase(name, '_');
     if ((name == "ceil" || name == "ceilf") && arguments.size() == 1) {
@@ -393,13 +417,13 @@ class Reader {
   std::string element_;  // the type of the elements whose memory is read
   bool allow_sizes_ = false, constants_only_ = false;
   int depth_ = 0;
-  mutable CallSite site_;
+  CallSite site_;
 };
 
 }  // namespace
 
 CallSite CallSiteOf(const CudaSource& source, const CudaFunction& function) {
-  return Reader(source, function).Run();
+  return CallReader(source, function).Run();
 }
 
 }  // namespace kgrpo::evaluator
