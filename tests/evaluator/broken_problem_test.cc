@@ -61,6 +61,46 @@ TEST_F(BrokenProblemTest, Whole) {
   EXPECT_EQ(Message(), "accepted") << "without an oracle the reference is its own";
 }
 
+// An oracle ends itself, not the evaluator, and is blamed by its file; the first case finds what goes past a tensor.
+TEST_F(BrokenProblemTest, OracleThatCrashes) {
+  const std::string signature =
+      "extern \"C\" void oracle(const double* x, const double* y, double* out, int64_t n) {\n";
+  const std::string right = "  for (int64_t i = 0; i < n; ++i) out[i] = 2 * x[i] + y[i];\n";
+  const std::pair<std::string, std::string> kCases[] = {
+      {right + "  out[0] += 0 * x[n];\n", "accesses x out of its bounds at n=[0-9]+"},
+      {right + "  out[0] += 0 * y[-1];\n", "accesses y out of its bounds at n=[0-9]+"},
+      {right + "  out[n] = 0;\n", "accesses out out of its bounds at n=[0-9]+"},
+      {"  *(volatile int*)nullptr = 1;\n", "crashed \\(Segmentation fault\\) at n=[0-9]+"},
+      {"  __builtin_abort();\n", "crashed \\(Aborted\\) at n=[0-9]+"},
+      {"  throw 1;\n", "threw an exception at n=[0-9]+"},
+      {"  exit(0);\n", "called exit at n=[0-9]+"}};
+  for (const auto& [body, says] : kCases) {
+    Write("oracle.cc", "#include <cstdlib>\n" + signature + body + "}\n");
+    EXPECT_THAT(Message(), MatchesRegex("DIR/oracle.cc: " + says));
+  }
+  Write("oracle.cc", signature + right + "}\n");
+  EXPECT_EQ(Message(), "accepted");
+}
+
+// A library that another user can write, or that is not what was compiled, is compiled again, never loaded.
+TEST_F(BrokenProblemTest, CachedOracleOfOthers) {
+  EXPECT_EQ(Message(), "accepted");
+  fs::path library;
+  for (const auto& entry : fs::directory_iterator(root_ / "cache/oracles")) library = entry.path();
+  const auto size = fs::file_size(library);
+  for (const bool others : {true, false}) {
+    std::ofstream(library, std::ios::binary) << "no library";
+    fs::permissions(library, others ? fs::perms::all : fs::perms::owner_all);
+    EXPECT_EQ(Message(), "accepted");
+    EXPECT_EQ(fs::file_size(library), size);
+    EXPECT_EQ(fs::status(library).permissions() & fs::perms::others_write, fs::perms::none);
+  }
+  fs::permissions(root_ / "cache/oracles", fs::perms::all);  // others can rename files in it
+  std::ofstream(library, std::ios::binary) << "no library";
+  EXPECT_EQ(Message(), "accepted");
+  EXPECT_EQ(fs::file_size(library), 10u) << "left alone";
+}
+
 TEST_F(BrokenProblemTest, ReferenceThatDoesNotCompile) {
   Write("reference.cu", kAffineKernel + "  if (i < n) out[i] = 2.0f * x[i] + z[i];\n}\n" + kAffineLaunch);
   EXPECT_EQ(

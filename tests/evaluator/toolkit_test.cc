@@ -113,6 +113,36 @@ TEST_F(CompilerCreation, NamesAnNvrtcThatCannotBeLoaded) {
               AllOf(HasSubstr("libnvrtc.so.13 cannot be loaded"), HasSubstr("compile: nvcc")));
 }
 
+// The cause is named, and what the user named is not replaced by another in silence.
+TEST(Toolkit, ThatTheUserNamedIsUsedOrRefused) {
+  const FakeToolkit fake, broken;
+  fs::remove(broken.home() / "bin/nvcc");
+  const auto with = [](const char* name, const std::string& value, const std::function<std::string()>& body) {
+    const char* before = std::getenv(name);
+    const std::string kept = before != nullptr ? before : "";
+    setenv(name, value.c_str(), 1);
+    const std::string found = body();
+    before != nullptr ? setenv(name, kept.c_str(), 1) : unsetenv(name);
+    return found;
+  };
+  const auto find = [] { return ErrorOf([] { CudaToolkit::Find(""); }); };
+  const auto home = [] { return CudaToolkit::Find("").home; };
+  for (const char* name : {"KGRPO_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"}) {
+    const bool last = std::string(name) != "KGRPO_CUDA_HOME";
+    const char* home_before = std::getenv("CUDA_HOME");
+    const std::string kept = home_before != nullptr ? home_before : "";
+    if (last) unsetenv("CUDA_HOME");
+    EXPECT_THAT(with(name, broken.home(), find),
+                AllOf(HasSubstr(name), HasSubstr(broken.home()), HasSubstr("no bin/nvcc")));
+    EXPECT_THAT(with(name, "/no/such", find),
+                AllOf(HasSubstr(name), HasSubstr("/no/such"), HasSubstr("no such folder")));
+    EXPECT_EQ(with(name, fake.home(), home), fs::canonical(fake.home()));
+    if (!kept.empty()) setenv("CUDA_HOME", kept.c_str(), 1);
+  }
+  EXPECT_THAT(with("TMPDIR", "/no/such", find), AllOf(HasSubstr("/no/such"), HasSubstr("TMPDIR")));
+  EXPECT_THAT(with("TMPDIR", "relative", find), HasSubstr("not a whole path"));
+}
+
 TEST(HostCompiler, IsNamedWhereItIsMissing) {
   EXPECT_THAT(HostCompilerVersion(), testing::Not(""));
   const FakeToolkit folder;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "judge/process/own_files.h"
+
 namespace kgrpo::evaluator {
 namespace {
 
@@ -124,6 +126,8 @@ bool CacheFile::Open(std::string* why) {
     database_ = nullptr;
     return false;
   };
+  if (std::error_code code; std::filesystem::exists(path_, code) && !IsOwnFile(path_))
+    return fail("another user owns it, or can write to it or rename it");
   if (sqlite3_open_v2(path_.c_str(), &database_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                       nullptr) != SQLITE_OK) {
     return fail(database_ != nullptr ? sqlite3_errmsg(database_) : "out of memory");

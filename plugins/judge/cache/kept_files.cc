@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "judge/problem/random.h"  // Mix
-#include "process/subprocess.h"    // Descriptor
+#include "judge/process/own_files.h"
+#include "process/subprocess.h"  // Descriptor
 
 namespace kgrpo::evaluator {
 namespace {
@@ -98,7 +99,7 @@ MappedFile::~MappedFile() {
 }
 
 std::shared_ptr<const MappedFile> KeptFiles::Find(const std::string& key) const {
-  if (!keep_) return nullptr;
+  if (!keep_ || !IsOwnFile(folder_ + "/" + key)) return nullptr;
   const Descriptor file(open((folder_ + "/" + key).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status = {};
   if (file.get() < 0 || fstat(file.get(), &status) != 0) return nullptr;

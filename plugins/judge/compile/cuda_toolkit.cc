@@ -22,9 +22,13 @@ namespace fs = std::filesystem;
 constexpr int kCudaMajor = 13;
 
 struct ToolkitPlace {
-  std::string why;   // "CUDA_HOME"
-  std::string path;  // may be empty: then `why` was not set
+  std::string why;     // "CUDA_HOME"
+  std::string path;    // may be empty: then `why` was not set
+  bool named = false;  // by the user, for this: if it is broken, no other is taken
 };
+
+constexpr char kOwnVariable[] = "KGRPO_CUDA_HOME";
+constexpr char kOfOtherVersion[] = "nvcc is of CUDA ";  // a sound toolkit that is not for us
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -35,24 +39,24 @@ void AddPythonPlaces(const std::string& why, const fs::path& environment, std::v
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(environment / "lib", code)) {
     const fs::path wheel = entry.path() / "site-packages" / "nvidia" / "cu13";
-    if (fs::is_directory(wheel, code)) places.push_back({why, wheel.string()});
+    if (fs::is_directory(wheel, code)) places.push_back({why, wheel.string(), false});
   }
 }
 
 std::vector<ToolkitPlace> PlacesToLook() {
   std::vector<ToolkitPlace> places;
-  for (const char* name : {"KGRPO_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"}) places.push_back({name, Environment(name)});
+  for (const char* name : {kOwnVariable, "CUDA_HOME", "CUDA_PATH"}) places.push_back({name, Environment(name), true});
   std::string path = Environment("PATH");
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     const fs::path program = fs::path(path.substr(begin, end - begin)) / "nvcc";
     std::error_code code;
     if (fs::exists(program, code)) {
-      places.push_back({"PATH", fs::canonical(program, code).parent_path().parent_path().string()});
+      places.push_back({"PATH", fs::canonical(program, code).parent_path().parent_path().string(), false});
     }
     begin = end + 1;
   }
-  places.push_back({"default", "/usr/local/cuda"});
+  places.push_back({"default", "/usr/local/cuda", false});
   if (const std::string venv = Environment("VIRTUAL_ENV"); !venv.empty()) AddPythonPlaces("VIRTUAL_ENV", venv, places);
   // build/lib/kgrpo/evaluator lies below the checkout whose .venv scripts/setup fills.
   std::error_code code;
@@ -75,7 +79,10 @@ std::string FirstExisting(const fs::path& home, const std::vector<std::string>& 
 std::optional<std::string> OutputOf(const std::vector<std::string>& argv) {
   constexpr double kSeconds = 30;
   try {
-    Subprocess::Result result = Subprocess::Run({argv}, kSeconds, 65536);
+    Subprocess::Spec spec{argv};
+    // As when it compiles: what the caller's PATH lacks is not missed there.
+    spec.environment = {"PATH=" + std::string(kSystemPath), "TMPDIR=" + TemporaryDirectory(), "LC_ALL=C"};
+    Subprocess::Result result = Subprocess::Run(spec, kSeconds, 65536);
     if (result.Succeeded()) return std::move(result.output);
   } catch (const Error&) {
     // cannot be started
@@ -106,7 +113,7 @@ std::string ExamineNvcc(CudaToolkit& toolkit) {
   toolkit.version = version->substr(release + 8, version->find('\n', release) - release - 8);
   // Objects are linked against the runtime of this version, and the workers load it.
   if (std::atoi(toolkit.version.c_str()) != kCudaMajor)
-    return "nvcc is of CUDA " + toolkit.version + "; CUDA " + std::to_string(kCudaMajor) + " is needed";
+    return kOfOtherVersion + toolkit.version + "; CUDA " + std::to_string(kCudaMajor) + " is needed";
   const std::optional<std::string> architectures = OutputOf({toolkit.nvcc, "--list-gpu-arch"});
   if (architectures) toolkit.architectures = Architectures(*architectures);
   if (toolkit.architectures.empty()) return "bin/nvcc --list-gpu-arch names no architecture";
@@ -159,8 +166,11 @@ std::string Examine(const std::string& home, CudaToolkit& toolkit) {
 }  // namespace
 
 CudaToolkit CudaToolkit::Find(const std::string& configured) {
+  // Without these, nvcc fails in ways that name neither.
+  CheckTemporaryDirectory();
+  HostCompilerVersion();
   const std::vector<ToolkitPlace> places =
-      configured.empty() ? PlacesToLook() : std::vector<ToolkitPlace>{{"cuda_home", configured}};
+      configured.empty() ? PlacesToLook() : std::vector<ToolkitPlace>{{"cuda_home", configured, false}};
   std::string tried;
   for (const ToolkitPlace& place : places) {
     if (place.path.empty()) {
@@ -170,6 +180,12 @@ CudaToolkit CudaToolkit::Find(const std::string& configured) {
     CudaToolkit toolkit;
     const std::string wrong = Examine(place.path, toolkit);
     if (wrong.empty()) return toolkit;
+    if (const bool other_version = wrong.starts_with(kOfOtherVersion);
+        place.why == kOwnVariable || (place.named && !other_version)) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "the variable " + place.why + " names " + place.path +
+                                               ", which is no CUDA toolkit that can be used: " + wrong +
+                                               "; correct it, or unset it to have one searched");
+    }
     tried += "\n  " + place.why + ": " + place.path + ": " + wrong;
   }
   const std::string remedy =

@@ -106,11 +106,11 @@ void FillBySource(const Parameter& parameter, const Distribution& distribution, 
   const size_t stride = Info(parameter.dtype).size;
   if (Info(parameter.dtype).is_floating) {
     std::vector<double> values(elements);
-    distribution.source->Fill(size, key, values.data());
+    distribution.source->Fill(size, key, values.data(), sizeof values[0] * values.size());
     for (size_t i = 0; i < elements; ++i) StoreDouble(parameter.dtype, values[i], argument.bytes.data() + i * stride);
   } else {
     std::vector<int64_t> values(elements);
-    distribution.source->Fill(size, key, values.data());
+    distribution.source->Fill(size, key, values.data(), sizeof values[0] * values.size());
     for (size_t i = 0; i < elements; ++i) StoreInteger(parameter.dtype, values[i], argument.bytes.data() + i * stride);
   }
 }

@@ -1,11 +1,18 @@
 #include "judge/inputs/source_inputs.h"
 
+#include <kgrpo/sdk/error.h>
+
+#include <cstring>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "judge/process/forked_call.h"
+
 namespace kgrpo::evaluator {
 namespace {
+
+constexpr int kDrawSeconds = 600;  // of processor time
 
 bool DrawnBySource(const Parameter& parameter) {
   return (parameter.role == Role::kInput || parameter.role == Role::kInout) &&
@@ -75,13 +82,20 @@ std::string Declarations(const Problem& problem) {
 
 }  // namespace
 
-SourceInputs::SourceInputs(std::shared_ptr<const TrustedLibrary> library, const std::string& parameter)
-    : library_(std::move(library)), call_(reinterpret_cast<Call>(library_->Symbol("kgrpo_draw_" + parameter))) {}
+SourceInputs::SourceInputs(std::shared_ptr<const TrustedLibrary> library, std::string file, std::string parameter)
+    : library_(std::move(library)),
+      file_(std::move(file)),
+      parameter_(std::move(parameter)),
+      call_(reinterpret_cast<Call>(library_->Symbol("kgrpo_draw_" + parameter_))) {}
 
-void SourceInputs::Fill(const Bindings& size, uint64_t key, void* values) const {
+void SourceInputs::Fill(const Bindings& size, uint64_t key, void* values, size_t bytes) const {
   std::vector<int64_t> sizes;
   for (const auto& [symbol, value] : size) sizes.push_back(value);
-  call_(values, sizes.data(), key);
+  const SharedBytes shared(parameter_, bytes);
+  const CallEnd end = CallInCopy(file_, kDrawSeconds, [&] { call_(shared.data(), sizes.data(), key); });
+  if (!end.failure.empty())
+    throw Error(KGRPO_ERROR_INVALID, file_ + ": draw_" + parameter_ + " " + end.failure + " at " + SizeText(size));
+  std::memcpy(values, shared.data(), bytes);
 }
 
 Problem WithSourceInputs(Problem problem, const std::string& cache_directory) {
@@ -92,7 +106,7 @@ Problem WithSourceInputs(Problem problem, const std::string& cache_directory) {
                     Declarations(problem), cache_directory});
   for (Parameter& parameter : problem.parameters) {
     if (DrawnBySource(parameter))
-      parameter.distribution.source = std::make_shared<const SourceInputs>(library, parameter.name);
+      parameter.distribution.source = std::make_shared<const SourceInputs>(library, file, parameter.name);
   }
   return problem;
 }

@@ -11,17 +11,19 @@
 
 namespace kgrpo::evaluator {
 
-// One tensor's function. [any thread, if inputs.cc keeps no state]
+// One tensor's function. Each call runs in a copy of this process. [any thread]
 class SourceInputs {
  public:
   using Call = void (*)(void* values, const int64_t* sizes, uint64_t key);
-  SourceInputs(std::shared_ptr<const TrustedLibrary> library, const std::string& parameter);
+  SourceInputs(std::shared_ptr<const TrustedLibrary> library, std::string file, std::string parameter);
 
-  // `values`: room for the tensor's elements, all zero; double for floating dtypes, int64_t for the others.
-  void Fill(const Bindings& size, uint64_t key, void* values) const;
+  // `values`: `bytes` for the tensor's elements, all zero; double for floating dtypes, int64_t for the others. Throws
+  // Error(KGRPO_ERROR_INVALID) that names the file where the function crashes or writes beyond them.
+  void Fill(const Bindings& size, uint64_t key, void* values, size_t bytes) const;
 
  private:
   std::shared_ptr<const TrustedLibrary> library_;
+  const std::string file_, parameter_;
   Call call_;
 };
 

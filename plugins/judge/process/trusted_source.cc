@@ -6,12 +6,16 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <vector>
 
 #include <kgrpo/support/sha256.h>
+#include "judge/process/own_files.h"
 #include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
@@ -25,9 +29,23 @@ namespace fs = std::filesystem;
 // processor has beyond others. Independent outputs are still computed side by side.
 constexpr auto kFlags = std::to_array<const char*>({"-std=c++20", "-O3", "-ffp-contract=off", "-shared", "-fPIC"});
 
+// A library in the cache ends with the digest of what is before: a damaged or replaced one is compiled again.
+constexpr size_t kDigestBytes = 64;
+
+std::string ReadWhole(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool MayBeLoaded(const fs::path& library) {
+  if (!IsOwnFile(library.string())) return false;
+  const std::string bytes = ReadWhole(library);
+  return bytes.size() > kDigestBytes &&
+         Sha256(bytes.substr(0, bytes.size() - kDigestBytes)) == bytes.substr(bytes.size() - kDigestBytes);
+}
+
 void Compile(const TrustedSource& source, const std::string& compiler, const fs::path& library) {
   std::error_code code;
-  fs::create_directories(library.parent_path());
   static std::atomic<uint64_t> counter{0};
   const std::string unique = library.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter++);
   const std::string source_file = unique + ".cc", built = unique + ".so";
@@ -48,7 +66,21 @@ void Compile(const TrustedSource& source, const std::string& compiler, const fs:
     throw Error(KGRPO_ERROR_INVALID, source.file + ": does not compile; it must define " + source.defines +
                                          ". The compiler says:\n" + result.output);
   }
-  fs::rename(built, library);  // atomic: several processes may do this at once
+  std::ofstream(built, std::ios::binary | std::ios::app) << Sha256(ReadWhole(built));
+  fs::permissions(built, fs::perms::owner_all, code);
+  fs::rename(built, library, code);  // atomic: several processes may do this at once
+  if (code) {
+    fs::remove(built);
+    throw Error(KGRPO_ERROR_UNAVAILABLE, library.string() + ": cannot be written: " + code.message());
+  }
+}
+
+// In place of a cache folder that others can write to.
+fs::path PrivateFolder() {
+  std::string folder = (fs::temp_directory_path() / "kgrpo-oracle-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, folder + ": cannot be made: " + std::strerror(errno));
+  return folder;
 }
 
 }  // namespace
@@ -59,11 +91,16 @@ TrustedLibrary::TrustedLibrary(const TrustedSource& source) {
   std::string flags;
   for (const char* flag : kFlags) flags += std::string(flag) + " ";
   build_ = Sha256OfParts({source.text, compiler, flags}).substr(0, 40);
-  const fs::path library = fs::path(source.cache_directory) / "oracles" / (build_ + ".so");
+  fs::path folder = fs::path(source.cache_directory) / "oracles";
   std::error_code code;
-  if (!fs::exists(library, code)) Compile(source, compiler, library);
+  fs::create_directories(folder);
+  const bool shared = !IsOwnFolder(folder.string());
+  if (shared) folder = PrivateFolder();
+  const fs::path library = folder / (build_ + ".so");
+  if (!MayBeLoaded(library)) Compile(source, compiler, library);
   path_ = library.string();
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (shared) fs::remove_all(folder, code);
   if (handle_ == nullptr) {
     throw Error(KGRPO_ERROR_INVALID,
                 source.file + ": cannot be loaded; it must define " + source.defines + ": " + dlerror());

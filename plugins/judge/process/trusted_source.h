@@ -16,9 +16,10 @@ struct TrustedSource {
 
 class TrustedLibrary {
  public:
-  // Compiles the source, or loads what an earlier call left in the cache directory. The bits that it computes are the
-  // same on every machine. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
-  // Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names). [any thread]
+  // Compiles the source, or loads what an earlier call left in the cache directory: a file that only this user (or
+  // root) can write, with its own digest. Where others can write to the folder, nothing is kept. The bits that it
+  // computes are the same on every machine. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does
+  // not compile, Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names). [any thread]
   explicit TrustedLibrary(const TrustedSource& source);
   ~TrustedLibrary();
   TrustedLibrary(const TrustedLibrary&) = delete;

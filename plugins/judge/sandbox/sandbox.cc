@@ -30,11 +30,6 @@ std::string FindInPath(const std::string& program) {
   return "";
 }
 
-std::string TemporaryDirectory() {
-  const char* given = std::getenv("TMPDIR");
-  return given != nullptr && given[0] == '/' ? given : "/tmp";
-}
-
 // /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm and their like; of the GPUs' own only `one`, where that is not "".
 std::vector<std::string> GpuNodes(const std::string& one) {
   std::vector<std::string> nodes;
@@ -55,6 +50,23 @@ std::string FirstLine(const std::string& text) {
 }
 
 }  // namespace
+
+std::string TemporaryDirectory() {
+  const char* given = std::getenv("TMPDIR");
+  return given != nullptr && *given != '\0' ? given : "/tmp";
+}
+
+void CheckTemporaryDirectory() {
+  const std::string folder = TemporaryDirectory();
+  std::error_code code;
+  const std::string wrong = folder[0] != '/'                           ? "not a whole path"
+                            : !fs::is_directory(folder, code)          ? "no such folder"
+                            : access(folder.c_str(), W_OK | X_OK) != 0 ? std::strerror(errno)
+                                                                       : "";
+  if (wrong.empty()) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "the folder for temporary files, " + folder + ", cannot be used: " + wrong +
+                                           "; set TMPDIR to one that this user can write to");
+}
 
 SandboxMode SandboxModeFromName(const std::string& name) {
   return name == "strict" ? SandboxMode::kStrict : name == "off" ? SandboxMode::kOff : SandboxMode::kAuto;

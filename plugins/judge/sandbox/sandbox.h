@@ -21,6 +21,11 @@ enum class SandboxMode {
 // "strict", "off"; anything else is auto, as the option schemas of the evaluators have it.
 SandboxMode SandboxModeFromName(const std::string& name);
 
+// $TMPDIR, or /tmp.
+std::string TemporaryDirectory();
+// Throws Error(KGRPO_ERROR_UNAVAILABLE) that names it where no files can be made in it.
+void CheckTemporaryDirectory();
+
 // The launcher's exit code where it cannot set a limit or a filter, or cannot run the program.
 inline constexpr int kLauncherFailed = 125;
 

@@ -1,6 +1,6 @@
 // A problem's expected outputs, in float64: by oracle.cc, compiled once by the host's g++ and kept in the cache
-// directory, which runs in this process (source_oracle.cc); or by TorchScript files, which
-// a process of their own runs (torch_oracle.cc). Trusted code, as the problem's author is. Called by the evaluators for
+// directory, each call in a copy of this process (source_oracle.cc); or by TorchScript files, which a process of their
+// own runs (torch_oracle.cc). Trusted code, as the problem's author is. Called by the evaluators for
 // each (size, seed).
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace kgrpo::evaluator {
 
-// [any thread, if oracle.cc keeps no state]
+// [any thread]
 class Oracle {
  public:
   // Null where the reference kernel is the oracle, and where there is a checker. Of oracle.cc it compiles the source,

@@ -1,20 +1,15 @@
-// The oracle of a problem with oracle.cc, compiled and run in this process; and checker.cc, which runs in a copy of
-// this process, since it reads what a candidate computed.
+// The oracle of a problem with oracle.cc, and checker.cc: compiled here, each call in a copy of this process.
 #include <kgrpo/sdk/error.h>
-#include <poll.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <csignal>
+#include <atomic>
 #include <cstring>
 #include <sstream>
 #include <utility>
 
+#include "judge/process/forked_call.h"
 #include "judge/process/trusted_source.h"
 #include "judge/verdict/oracle.h"
-#include "process/subprocess.h"  // MakePipe
 
 namespace kgrpo::evaluator {
 namespace {
@@ -77,8 +72,12 @@ class SourceOracle : public Oracle {
                             const std::vector<Argument>& arguments) const override;
 
  private:
+  std::vector<Expected> RunOnce(const Problem& problem, const Bindings& size, const std::vector<Argument>& arguments,
+                                bool guards_inputs, bool at_end) const;
+
   std::unique_ptr<const TrustedLibrary> library_;
   Call call_;
+  mutable std::atomic<bool> bounds_checked_{false};
 };
 
 }  // namespace
@@ -125,24 +124,53 @@ Values ValuesOf(const Problem& problem, const std::vector<Argument>& arguments,
   return values;
 }
 
-constexpr int kWords = 3;  // the copy's only descriptor after standard error: where its words go
-
 void Say(const char* words, unsigned long bytes) {
-  for (ssize_t count = 0; bytes > 0 && (count = write(kWords, words, bytes)) > 0; words += count)
+  for (ssize_t count = 0; bytes > 0 && (count = write(kCallWords, words, bytes)) > 0; words += count)
     bytes -= static_cast<unsigned long>(count);
 }
 
-constexpr int kSaid = 0, kThrew = 1;  // exit codes of the copy
-constexpr int kCheckerSeconds = 60;   // of processor time
-constexpr double kCheckerWall = 5;    // on a busy machine
-constexpr size_t kMostWords = 1000;
+constexpr int kCheckerSeconds = 60, kOracleSeconds = 600;  // of processor time
+
+size_t BytesOf(const Expected& value) {
+  return sizeof(double) * (value.reals.size() + value.wholes.size());
+}
+void* DataOf(Expected& value) {
+  return value.reals.empty() ? static_cast<void*>(value.wholes.data()) : value.reals.data();
+}
 
 }  // namespace
 
-std::vector<Expected> SourceOracle::Run(const Problem& problem, const Bindings&,
+// The first call is made twice, with every tensor between guard pages: at the end of its pages, and at their start.
+std::vector<Expected> SourceOracle::Run(const Problem& problem, const Bindings& size,
                                         const std::vector<Argument>& arguments) const {
+  if (bounds_checked_) return RunOnce(problem, size, arguments, false, true);
+  RunOnce(problem, size, arguments, true, false);
+  std::vector<Expected> values = RunOnce(problem, size, arguments, true, true);
+  bounds_checked_ = true;
+  return values;
+}
+
+std::vector<Expected> SourceOracle::RunOnce(const Problem& problem, const Bindings& size,
+                                            const std::vector<Argument>& arguments, bool guards_inputs,
+                                            bool at_end) const {
+  static_assert(sizeof(double) == sizeof(int64_t));
   Values values = ValuesOf(problem, arguments, nullptr);
-  call_(values.tensors.data(), values.reals.data(), values.wholes.data());
+  std::vector<SharedBytes> shared;
+  shared.reserve(values.of.size());
+  std::vector<std::pair<size_t, void*>> outputs;
+  for (size_t i = 0; i < values.of.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (!parameter.IsTensor() || (parameter.role == Role::kInput && !guards_inputs)) continue;
+    shared.emplace_back(parameter.name, BytesOf(values.of[i]), at_end);
+    values.tensors[i] = shared.back().data();
+    if (parameter.role != Role::kOutput) std::memcpy(values.tensors[i], DataOf(values.of[i]), BytesOf(values.of[i]));
+    if (parameter.role != Role::kInput) outputs.emplace_back(i, values.tensors[i]);
+  }
+  const std::string file = problem.directory + "/oracle.cc";
+  const CallEnd end = CallInCopy(file, kOracleSeconds,
+                                 [&] { call_(values.tensors.data(), values.reals.data(), values.wholes.data()); });
+  if (!end.failure.empty()) throw Error(KGRPO_ERROR_INVALID, file + ": " + end.failure + " at " + SizeText(size));
+  for (const auto& [i, data] : outputs) std::memcpy(DataOf(values.of[i]), data, BytesOf(values.of[i]));
   for (size_t i = 0; i < values.of.size(); ++i) {
     if (problem.parameters[i].role == Role::kInput) values.of[i] = Expected();
   }
@@ -168,57 +196,12 @@ Checker::~Checker() = default;
 Checker::Result Checker::Check(const Problem& problem, const std::vector<Argument>& arguments,
                                const std::vector<std::vector<uint8_t>>& outputs) const {
   Values values = ValuesOf(problem, arguments, &outputs);
-  auto [reader, writer] = process::MakePipe();
-  const pid_t copy = fork();
-  if (copy < 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a process for checker.cc: ") + std::strerror(errno));
-  if (copy == 0) {
-    // Keeps no other descriptor: a copy of another thread's pipe would delay that pipe's end.
-    dup2(writer.get(), kWords);
-    closefrom(kWords + 1);
-    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGTERM}) std::signal(signal, SIG_DFL);
-    // SIGXCPU comes at the first limit, SIGKILL at the second.
-    const struct rlimit seconds = {kCheckerSeconds, kCheckerSeconds + 1}, none = {0, 0};
-    setrlimit(RLIMIT_CPU, &seconds);
-    setrlimit(RLIMIT_CORE, &none);
-    try {
-      call_(values.tensors.data(), values.reals.data(), values.wholes.data(), &Say);
-    } catch (...) {
-      _exit(kThrew);
-    }
-    _exit(kSaid);
-  }
-  writer.Close();
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kCheckerSeconds) * kCheckerWall;
-  std::string words;
-  bool late = false;
-  for (char part[512];;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    struct pollfd wait = {reader.get(), POLLIN, 0};
-    const int ready = left.count() <= 0 ? 0 : poll(&wait, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    late = ready <= 0;
-    const ssize_t count = late ? 0 : read(reader.get(), part, sizeof part);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    words.append(part, static_cast<size_t>(count));
-  }
-  reader.Close();
-  if (late) kill(copy, SIGKILL);
-  int status = 0;
-  while (waitpid(copy, &status, 0) < 0 && errno == EINTR) {
-  }
-  const auto failed = [](const std::string& how) {
-    return Result{false, true, "checker.cc " + how + " on these outputs; it must accept any values"};
-  };
-  if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) return failed("did not finish");
-  if (WIFSIGNALED(status)) return failed(std::string("crashed (") + strsignal(WTERMSIG(status)) + ")");
-  if (WEXITSTATUS(status) == kThrew) return failed("threw an exception");
-  if (WEXITSTATUS(status) != kSaid) return failed("called exit");
-  if (words.size() > kMostWords) words.resize(kMostWords);
-  while (!words.empty() && (words.back() == '.' || words.back() == '\n')) words.pop_back();
-  return {words.empty(), false, words.empty() ? "" : "checker.cc: " + words};
+  CallEnd end = CallInCopy(problem.directory + "/checker.cc", kCheckerSeconds,
+                           [&] { call_(values.tensors.data(), values.reals.data(), values.wholes.data(), &Say); });
+  if (!end.failure.empty())
+    return {false, true, "checker.cc " + end.failure + " on these outputs; it must accept any values"};
+  while (!end.words.empty() && (end.words.back() == '.' || end.words.back() == '\n')) end.words.pop_back();
+  return {end.words.empty(), false, end.words.empty() ? "" : "checker.cc: " + end.words};
 }
 
 }  // namespace kgrpo::evaluator
