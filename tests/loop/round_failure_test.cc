@@ -77,6 +77,31 @@ TEST_F(RoundFailureTest, EveryAnswerIsPaidForAndCounted) {
   EXPECT_THAT(out.str(), HasSubstr("the coder failed in " + std::to_string(totals.errors)));
 }
 
+// What a coder left out is not the failure of the suggestion.
+TEST_F(RoundFailureTest, AWrongKernelThatItsCoderDoubtsIsTheCodersFailure) {
+  knobs().coder_fails_every = 0;
+  knobs().coder_doubts = true;
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_doubts"));
+  fakes::RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t correct = 0, blamed = 0;
+  for (uint64_t step = 4; step <= 11; ++step) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        if (round.answer.outcome != KGRPO_CODER_OK) continue;
+        EXPECT_TRUE(round.evaluation && round.evaluation->correct);
+        ++correct;
+      }
+      if (!trajectory.failed_round) continue;
+      EXPECT_EQ(trajectory.failed_round->answer.outcome, KGRPO_CODER_NO_CODE);
+      EXPECT_THAT(trajectory.failed_round->answer.message, HasSubstr("left out: // ..."));
+      ++blamed;
+    }
+  }
+  EXPECT_GT(correct, 0u);
+  EXPECT_GT(blamed, 0u);
+}
+
 // It must not look like a success: neither on the screen nor to a script.
 TEST_F(RoundFailureTest, ARunWithoutASampleEndsAsAFailure) {
   knobs().coder_fails_every = 1;
