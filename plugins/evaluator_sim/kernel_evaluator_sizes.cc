@@ -50,7 +50,7 @@ Trouble KernelEvaluator::TryFurtherSizes(Run& run, KernelEvaluation* evaluation)
     } else {
       how.expected = [&](size_t i, const auto& arguments) { return ExpectedOf(run.open, cases[i], arguments); };
     }
-    // A size that the problem's own kernel is not made for is none to judge others by.
+    // A size counts only if the problem's own kernel is correct there.
     const auto judge = [&](Run& one) {
       if (Trouble trouble = one.Start()) return trouble;
       return interpreter::InterpretedCases(one, problem, cases, how).Run();

@@ -120,7 +120,7 @@ Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, bo
     if (expected != nullptr) {
       if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, &run.worst)) {
         if (all || problem.tolerance.differing == 0 || trouble.code != "wrong") return trouble;
-        *covered = false;  // one block of each class is no fair sample of the share that differs
+        *covered = false;  // a sample with one block of each class overstates the share
         return {};
       }
     }

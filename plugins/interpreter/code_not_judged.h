@@ -1,4 +1,4 @@
-// What a verdict does not cover: lines of a candidate that no call ran, in words, and sizes that may reach them. Used
+// The gaps of a verdict: lines of a candidate that no call ran, in words, and sizes that may reach them. Used
 // by the evaluators once all of a candidate's calls were correct.
 #pragma once
 

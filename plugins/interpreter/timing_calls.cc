@@ -6,7 +6,7 @@
 namespace kgrpo::interpreter {
 namespace {
 
-// Of a checked block: some 50 ms. Afterwards it runs on without checks.
+// The warp instructions of a checked block, some 50 ms. Afterwards it runs on without checks.
 constexpr uint64_t kCheckedInstructions = 300'000;
 
 }  // namespace

@@ -37,8 +37,8 @@ class TimingCalls {
   // `record` is of the last call, in which all blocks ran if `whole`.
   Trouble CheckNewEdges(const CallRecord& record, bool whole, uint64_t warp_instructions);
 
-  // The checks alone: a call of some blocks, chosen by `seed`, and the blocks that took new edges in it. All blocks run
-  // if `whole`, or if those that ran may depend on others. Returns what the checks found; no other trouble.
+  // The checks without counts: a call of some blocks, chosen by `seed`, and the blocks that took new edges in it. All
+  // blocks run if `whole`, or if those that ran may depend on others. Returns what the checks found; no other trouble.
   Trouble Check(uint64_t seed, bool whole, uint64_t warp_instructions);
 
  private:

@@ -242,7 +242,7 @@ constexpr const char* kOfAll = R"(.version 8.0
   add.s64 %d4, %d1, %d3;
 )";
 
-// What a block writes by a decision that few take is looked at; so is what no decision shows.
+// A block of a rare class runs; where decisions do not show the differences, all blocks do.
 TEST(FurtherBlocks, ShowWhatAllOthersDo) {
   const auto run = [](const std::string& body) {
     Bench bench(PtxText{kOfAll + body + "  ret;\n}\n"});

@@ -1,6 +1,6 @@
 // Whether one block of a launch shows what the others compute: it does if the block's number only moves the places that
 // are loaded from and stored to, evenly. Then blocks that take the same decisions differ in nothing else, and a few of
-// them are proof of all. A number that reaches a stored value, or an address by a division, is no such proof.
+// them are proof of all. That fails if the number reaches a stored value, or an address by a division.
 #include <algorithm>
 #include <utility>
 

@@ -105,14 +105,14 @@ class Ran {
       if (TypeBytes(type) == 4 && TypeIsSigned(type)) value = static_cast<int32_t>(value);
       const std::string relation = outcome->relation;
       const bool less = value < outcome->constant, equal = value == outcome->constant;
-      const bool holds = relation == "=="   ? equal
-                         : relation == "!=" ? !equal
-                         : relation == "<"  ? less
-                         : relation == "<=" ? less || equal
-                         : relation == ">"  ? !less && !equal
-                                            : !less;
-      always = always && holds;
-      never = never && !holds;
+      const bool is_true = relation == "=="   ? equal
+                           : relation == "!=" ? !equal
+                           : relation == "<"  ? less
+                           : relation == "<=" ? less || equal
+                           : relation == ">"  ? !less && !equal
+                                              : !less;
+      always = always && is_true;
+      never = never && !is_true;
       values.insert(value);
     }
     const std::optional<Boundary> other = never ? outcome : always ? ComparisonAt(pc, false) : std::nullopt;

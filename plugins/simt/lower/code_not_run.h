@@ -28,7 +28,7 @@ struct CodeNotRun {
     int parameter = -1;         // of the kernel, if that is what is compared
     const char* relation = "";  // as in C
     int64_t constant = 0;
-    int64_t addend = 0;  // what is compared is the parameter plus this
+    int64_t addend = 0;  // the parameter plus this is compared
     bool operator==(const Boundary&) const = default;
   };
   std::optional<Boundary> boundary;

@@ -284,7 +284,7 @@ void GridRun::RunAlone(uint64_t index, Counter* counter) {
   ++grid_.result->blocks_run;
 }
 
-// Blocks beside those that were chosen to be counted.
+// Runs the blocks that are compared or checked, but not counted.
 void GridRun::RunOthers() {
   LaunchResult& result = *grid_.result;
   const size_t findings = result.findings.size();
@@ -300,7 +300,7 @@ void GridRun::RunOthers() {
   try {
     for (const uint64_t index : checked_)
       if (result.independent && !counts_.contains(index) && !ran_.contains(index)) RunAlone(index, nullptr);
-  } catch (const Fault&) {  // of an independent block it is one
+  } catch (const Fault&) {  // a finding, since the block is independent
     result.further_failed = result.further_failed || result.findings.size() == findings;
   }
   grid_.resident.clear();

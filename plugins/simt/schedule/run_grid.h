@@ -70,7 +70,7 @@ class GridRun {
   std::unique_ptr<Counter> further_;
   std::vector<uint64_t> further_blocks_;           // by number
   std::vector<uint64_t> of_each_class_;            // that run uncounted, if they show whether the others are right
-  std::unordered_set<uint64_t> ran_;               // alone
+  std::unordered_set<uint64_t> ran_;               // by RunAlone
   std::unordered_map<uint64_t, Counter*> counts_;  // by block
   std::vector<uint64_t> order_;                    // in which blocks run; empty where all do
   std::vector<uint64_t> checked_;                  // blocks that are, by number; empty where all are

@@ -88,7 +88,7 @@ void GridRun::ChooseRepresentatives(const std::vector<BlockClass>* classes) {
   }
 }
 
-// Neighbours, since one block's mistake is most often a write into the next one's part. They are not counted, unless
+// Neighbours, since a block most often disturbs the next one. They are not counted, unless
 // all blocks are.
 void GridRun::ChooseChecked() {
   constexpr int kTries = 64;

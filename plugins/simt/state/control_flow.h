@@ -59,7 +59,7 @@ struct ControlFlow {
   std::vector<DataBranch> data_branches;
 };
 
-// What an instruction does to memory.
+// The use that an instruction makes of memory.
 enum class Transfer : uint8_t {
   kNone,
   kLoads,   // a = address
@@ -67,7 +67,7 @@ enum class Transfer : uint8_t {
   kCopies,  // a = address in shared memory, b = in global memory
 };
 
-// What the analyses need to know of an instruction beside its code.
+// An instruction in the words of the analyses.
 struct Nature {
   bool gives_data = false;  // it brings in data
   bool arithmetic = false;  // it only computes

@@ -17,7 +17,7 @@ inline constexpr Edges kPassed = 2;           // the predicate was false: lanes 
 inline constexpr Edges kEntered = 4;          // a call arrived here
 inline constexpr uint32_t kCheckedShift = 4;  // the same by a block that ran with every check
 
-// Of one launch, or of several of one kernel.
+// The edges of one launch, or of several launches of one kernel.
 struct Coverage {
   std::vector<Edges> edges;  // by pc; then by branch target, for brx.idx
 
