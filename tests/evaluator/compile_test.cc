@@ -174,6 +174,7 @@ TEST_F(BothRoutes, JudgeWhatTheLaunchFunctionNeeds) {
     const CompileOutcome refused = Compile(needs + main, reference);
     EXPECT_EQ(refused.verdict, "forbidden");
     EXPECT_THAT(refused.diagnosis, testing::StartsWith("line 1: #include of \"sys/time.h\""));
+    EXPECT_EQ(Compile(headers + kAffine, reference).verdict, "forbidden") << "nothing else is left out";
   }
 }
 

@@ -22,19 +22,21 @@ using cuda_source::DefinesFunction;
 constexpr char kLaunch[] = "launch";  // accepted besides `entry`
 constexpr double kTvmFfiPatience = 3;
 
-// The part of a source that its launch function needs, on the same lines, without headers that are not allowed; ""
-// where it is not understood.
+// The part of a source that its launch function needs, on the same lines, without headers that are not allowed. ""
+// where it is not understood, or where the headers are all that is not needed: a candidate that defines `launch` and no
+// more is told to remove them.
 std::string WhatIsNeeded(const Problem& problem, const std::string& source) {
   try {
     const cuda_source::CudaSource file("kernel.cu", source);
     const cuda_source::CudaFunction* const entry = file.Find(problem.entry);
     if (entry == nullptr) return "";
-    const std::string needed = file.NeededBy(
-        *entry,
-        [&problem](const std::string& include) {
-          return CheckIncludes(include + "\n", problem.allowed_libraries).why.empty();
-        },
-        true);
+    const auto needed_by = [&](const std::function<bool(const std::string&)>& allowed) {
+      return file.NeededBy(*entry, allowed, true);
+    };
+    if (problem.own_entry.empty() && needed_by([](const std::string&) { return true; }) == file.text()) return "";
+    const std::string needed = needed_by([&problem](const std::string& include) {
+      return CheckIncludes(include + "\n", problem.allowed_libraries).why.empty();
+    });
     return CheckIncludes(needed, problem.allowed_libraries).why.empty() ? needed : "";
   } catch (const Error&) {
     return "";
