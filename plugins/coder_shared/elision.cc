@@ -39,7 +39,8 @@ constexpr string_view kSame =
     "bestehend bisher bisherig bisheriger gleich gleicher wie zuvor oben invariato invariata inalterado inalterada "
     "mesmo alterações alteracoes mudanças weggelassen gekürzt truncated shortened abbreviated modified modification "
     "modifications continued continues "
-    "précédemment usual repeated edits exercise unveränderter ongewijzigd zmian değişmedi modificaciones modificación xxx missing stub kept retained ";
+    "précédemment usual repeated edits exercise unveränderter ongewijzigd zmian değişmedi modificaciones modificación "
+    "xxx missing stub kept retained ";
 constexpr string_view kCode =
     " code codes kernel kernels function functions body bodies loop loops helper helpers implementation "
     "implementations "
@@ -52,7 +53,8 @@ constexpr string_view kCode =
 constexpr string_view kGlue =
     " the of as is are was were it its in to for and all from here there this that your with your my our a an at by "
     "be been being not no nothing keep keeps leave left stay stays add fill put insert write implement implemented "
-    "complete goes go see like exactly way how me bez below shown show given provided other everything else more so forth nothing "
+    "complete goes go see like exactly way how me bez below shown show given provided other everything else more so "
+    "forth nothing "
     "stays wie bleibt up same just only "
     "still now on full entire whole actual paste reuse use based first second continue continued del de la el los "
     "las que sin como en du le les sans modification modifications comme avant et der die das den ohne änderung "
@@ -93,8 +95,9 @@ Sign SignIn(string_view comment) {
     inside = Trimmed(inside.substr(1, inside.size() - 2));
     shape = true;
   }
-  shape = shape || dots(inside, false) || inside == "\u7565" || inside == "\u4e2d\u7565" ||
-          (inside.find_first_not_of(". ?<8") == string_view::npos && std::count(inside.begin(), inside.end(), '.') != 1);
+  shape =
+      shape || dots(inside, false) || inside == "\u7565" || inside == "\u4e2d\u7565" ||
+      (inside.find_first_not_of(". ?<8") == string_view::npos && std::count(inside.begin(), inside.end(), '.') != 1);
   // Letters of other alphabets belong to words.
   std::vector<std::string> words;
   bool in_word = false;
@@ -136,7 +139,7 @@ Sign SignIn(string_view comment) {
                             "no changes | no change | left out | stays the same | remains the same | remain the "
                             "same | kept as | keep as | as is | snip | as in the original | goes here | "
                             "same as | identical to | rest of the ") < joined.size();
-  const bool at_end = same &&
+  const bool at_end = same && words.size() <= 8 &&
                       FindAny(joined,
                               "unchanged |omitted |elided |brevity |as before |as above |the same |as is |"
                               "not shown |from above ") < joined.size() &&

@@ -81,7 +81,8 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     return;
   }
   // A success that cannot be read is paid for: the same one twice would come again.
-  if (failure.word == "invalid_answer" && headers.status >= 200 && headers.status < 300) {
+  if (attempt.transfer->MayBeTheService() && failure.word == "invalid_answer" && headers.status >= 200 &&
+      headers.status < 300) {
     if (attempt.request.unreadable == failure.message) failure.remedy = Failure::Remedy::kGiveUp;
     attempt.request.unreadable = failure.message;
   }

@@ -95,11 +95,12 @@ std::optional<double> StatedCost(const json& usage) {
 // JSON as Python's module reads it: NaN and Infinity are numbers, here null; half of a character, which a server cut
 // between two events, is U+FFFD.
 std::string Lenient(std::string_view text) {
-  const auto hex = [&](size_t at) {  // of \uXXXX at `at`; 0: it is none
+  const auto hex = [text](size_t at) {  // of \uXXXX at `at`; 0: it is none
     unsigned value = 0;
+    if (at >= text.size()) return value;
     const std::string_view digits = text.substr(at, 6).starts_with("\\u") ? text.substr(at + 2, 4) : std::string_view();
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    return error == std::errc() && digits.size() == 4 && end == digits.data() + 4 ? value : 0;
+    return error == std::errc() && digits.size() == 4 && end == digits.data() + 4 ? value : 0U;
   };
   std::string lenient;
   bool quoted = false;
