@@ -117,6 +117,10 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
   Plan plan;
   plan.calls.push_back(layout.Arguments(1, 0));
   for (const Layout::Tensor& tensor : layout.tensors()) plan.calls[0][tensor.parameter].value = place_of(tensor).offset;
+  for (size_t p = 0; p < problem.parameters.size(); ++p) {  // a case may have drawn other scalars than the size gives
+    const std::vector<uint8_t>& bytes = one.arguments[p].bytes;
+    if (!problem.parameters[p].IsTensor()) std::memcpy(&plan.calls[0][p].value, bytes.data(), bytes.size());
+  }
   if (staged) {
     // A copy that keeps the default stream busy for a while, in free lent memory. The worker makes it as one more
     // staged copy, so that its process looks to a kernel as it does when it is timed.

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: writes the message that ends a batch itself, with no work done, and exits
-// cuda: wrong forbidden
+// cuda: wrong forbidden crash
 // sim: forbidden crash
 // differ: what the message says is the protocol of one evaluator alone
 extern "C" long write(int file, const void* data, unsigned long bytes);

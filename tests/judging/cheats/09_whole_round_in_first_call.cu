@@ -1,6 +1,6 @@
 // problem: problems/matmul
 // hack: the first call of a batch computes every set it has ever seen, in the batch or not; the others only wait a little. Short and long batches take the same, so the slope is what it likes
-// cuda: unfinished hidden_work implausible wrong
+// cuda: unfinished hidden_work implausible wrong input_modified
 // sim: correct
 // differ: an evaluator without a GPU makes no batches of calls
 // speedup: at most 1.1

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: at the timing size it copies from where another call of the same batch had its output
-// cuda: wrong
+// cuda: wrong uninitialised
 // sim: uninitialised
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
