@@ -47,7 +47,7 @@ class Dispatcher {
     double sent_at = 0;
     Completion result;            // filled as it becomes known: attempts and losses first
     uint32_t charged = 0;         // attempts that failed outside of outages
-    std::string unreadable = {};  // why the last attempt's success could not be read
+    std::string unreadable = {};  // why the last success could not be read, and its text
 
     Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
   };

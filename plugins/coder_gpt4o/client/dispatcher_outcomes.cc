@@ -80,11 +80,12 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     ready_.emplace(attempt.request.id, std::move(attempt.request));
     return;
   }
-  // A success that cannot be read is paid for: the same one twice would come again.
+  // A success that cannot be read is paid for: the same one twice would come again. Streams that the network cut differ.
   if (attempt.transfer->MayBeTheService() && failure.word == "invalid_answer" && headers.status >= 200 &&
       headers.status < 300) {
-    if (attempt.request.unreadable == failure.message) failure.remedy = Failure::Remedy::kGiveUp;
-    attempt.request.unreadable = failure.message;
+    std::string unreadable = failure.message + attempt.transfer->Text();
+    if (attempt.request.unreadable == unreadable) failure.remedy = Failure::Remedy::kGiveUp;
+    attempt.request.unreadable = std::move(unreadable);
   }
   if (failure.forbidden && answered_) {  // the key has worked before, so moderation or a firewall refuses this prompt
     failure.remedy = Failure::Remedy::kGiveUp;

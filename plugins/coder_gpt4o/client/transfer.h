@@ -64,6 +64,8 @@ class Transfer {
   // the attempt: the request was not sent completely, it was refused by a status or by an error in place of an answer,
   // the connection closed without a response, or the response was no chat completion.
   std::optional<uint64_t> LostText() const;
+  // The text of the answer so far.
+  const std::string& Text() const { return reader_.Result().text; }
 
   // True if the server may be a chat-completions service: it spoke HTTP, it is not the proxy of the connection, and its
   // successful response was no web page.
