@@ -8,7 +8,7 @@
 namespace kgrpo {
 
 std::vector<size_t> DrawOtherProblems(KeyedStream& random, std::span<const uint32_t> drawn,
-                                     std::span<const std::string> families) {
+                                      std::span<const std::string> families) {
   // The order below groups families, and problems within them. Moving on by the size of the largest family then always
   // ends in another family.
   const std::vector<size_t> shuffled = random.Permutation(drawn.size());

@@ -23,13 +23,15 @@ constexpr string_view kPraises =
     "this|working|"
     "recommended|the answer|submission| fix|solution|rewritten|second thought";
 constexpr string_view kBlames =
-    "wrong|incorrect|broken|buggy|faulty|a bug|the bug|breaks for|breaks when|breaks if|non-working|would not do| slow |bad |bad:|has a bug|fails|failing|race condition|a "
+    "wrong|incorrect|broken|buggy|faulty|a bug|the bug|breaks for|breaks when|breaks if|non-working|would not do| slow "
+    "|bad |bad:|has a bug|fails|failing|race condition|a "
     "race|racy|deadlock|counterexample|"
     "counter-example|anti-pattern|antipattern|contrast|rejected|discard|illegal|invalid|unsafe|slower|worse|pitfall|"
     "mistake|erroneous|flawed|inefficient|crash|abandoned|failed|scrapped|hang|ruled out|instead "
     "of:|\u274c|\u2717|\u2718|dead end|undefined";
 constexpr string_view kOlds =
-    "your kernel|input kernel|given kernel|you gave|original|before|baseline|old |old:|previous|for reference|for comparison|unmodified|current kernel|naive|starting "
+    "your kernel|input kernel|given kernel|you gave|original|before|baseline|old |old:|previous|for reference|for "
+    "comparison|unmodified|current kernel|naive|starting "
     "point|started from|illustrat|first attempt|first try|first draft|draft|rough|sketch|attempt|unoptimi|to "
     "compare|earlier";
 // They turn a fault into a merit: "without a race".

@@ -77,7 +77,8 @@ uint64_t TensorBytes(const Problem& problem, const Bindings& size) {
 std::vector<CodeNotRun> FindCodeNotJudged(const simt::Module& module, const std::vector<simt::Coverage>& coverage,
                                           const std::string& source) {
   std::set<std::pair<std::string, int>> own;
-  for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, "kernel.cu")) own.emplace(place.file, place.line);
+  for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, "kernel.cu"))
+    own.emplace(place.file, place.line);
   std::vector<CodeNotRun> code = simt::FindCodeNotRun(module, coverage);
   for (CodeNotRun& one : code) {
     std::vector<CodeNotRun::Line> lines;

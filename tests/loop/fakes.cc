@@ -24,7 +24,8 @@ void Reset() {
   k.coder_fails_every = k.coder_reuses_every = 0;
   k.coder_cost = k.coder_spent = k.coder_lost = k.coder_paid = 0;
   k.coder_accounts = false;
-  k.coder_error = k.coder_doubts = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled = k.cancel_in_thorough = false;
+  k.coder_error = k.coder_doubts = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled =
+      k.cancel_in_thorough = false;
   k.policy_fails = k.reward_fails_screened = false;
   k.policy_suggests = k.reward_fails_after = -1;
   k.reward_scale = 1;

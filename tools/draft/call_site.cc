@@ -216,7 +216,7 @@ class CallReader {
                        [at](const CudaFunction& one) { return at > one.begin && at < one.end; });
   }
 
-  // The parameter that gets this variable of the caller; "" where none does.
+  // The parameter that gets this variable of the caller; "" if none does.
   std::string ParameterOf(std::string_view variable) const {
     for (size_t p = 0; p < std::min(arguments_.size(), function_.parameters.size()); ++p) {
       const auto [begin, end] = arguments_[p];
@@ -226,7 +226,7 @@ class CallReader {
     return "";
   }
 
-  // A number as text, "2.5" or "1048576"; "" where the value is not known before the program runs.
+  // A number as text, "2.5" or "1048576"; "" if the value is not known before the program runs.
   std::string Constant(const Range& range) {
     const size_t minus = tokens_.At(range.first).Is("-") ? 1 : 0;
     if (range.second == range.first + minus + 1) {
@@ -271,7 +271,7 @@ class CallReader {
     return value;
   }
 
-  // An expression in names of the function's parameters and of sizes; nothing where it has other names.
+  // An expression in names of the function's parameters and of sizes; nothing if it has other names.
   std::optional<std::string> InNames(const Range& range, int depth) {
     if (depth > kDeepestDefinition || range.second <= range.first) return std::nullopt;
     std::string text;
@@ -304,7 +304,7 @@ class CallReader {
     return Simple(text);
   }
 
-  // As a number where it is one.
+  // As a number if it is one.
   static std::string Simple(const std::string& text) {
     try {
       return std::to_string(Expression::Parse(text).EvaluateInteger({}));

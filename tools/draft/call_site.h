@@ -12,13 +12,13 @@
 
 namespace kgrpo::evaluator {
 
-// The first call in the file. Expressions are those of problem.yaml, in names of the function's parameters and of
+// The first call in the file. Expressions are in problem.yaml's form, in names of the function's parameters and of
 // `sizes`; what is not understood is empty or missing.
 struct CallSite {
   int line = 0;                                            // 0: the file does not call it
-  std::string grid, block, shared;                         // of a kernel: "ceil_div(n, 256)", "16,16"
-  std::map<std::string, std::vector<std::string>> shapes;  // of pointers, by the cudaMalloc of their arguments
-  std::map<std::string, std::string> values;               // of parameters whose arguments are constants
+  std::string grid, block, shared;                         // the kernel's: "ceil_div(n, 256)", "16,16"
+  std::map<std::string, std::vector<std::string>> shapes;  // pointers' shapes, by the cudaMalloc of their arguments
+  std::map<std::string, std::string> values;               // parameters whose arguments are constants
   std::map<std::string, int64_t> sizes;                    // variables of the caller that shapes mention
 };
 

@@ -88,7 +88,7 @@ class Drafter {
   }
 
  private:
-  // The option's value for a name; "" where it is not given.
+  // The option's value for a name; "" if it is not given.
   std::string Given(const std::string& option, const std::string& name) const {
     const auto values = options_.find(option);
     if (values == options_.end()) return "";
@@ -635,7 +635,7 @@ class Drafter {
   const Ask& ask_;
   Draft draft_;
   std::optional<ThreadIndex> index_;                          // of draft_.function
-  CallSite site_;                                             // where the file calls it
+  CallSite site_;                                             // the call in the file
   std::vector<std::pair<std::string, std::string>> missing_;  // question and option
 };
 

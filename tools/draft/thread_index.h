@@ -17,7 +17,7 @@ using cuda_source::CudaFunction, cuda_source::CudaSource;
 
 struct ElementType {
   DType dtype;
-  int lanes;  // of a vector type
+  int lanes;  // the type is a vector
 };
 // "float4" is 4 lanes of float32. Nothing for types that problems do not have. Unsigned integers of 64 bits are int64.
 std::optional<ElementType> ElementTypeOf(std::string type);

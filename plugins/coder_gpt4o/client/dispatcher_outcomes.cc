@@ -80,7 +80,8 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     ready_.emplace(attempt.request.id, std::move(attempt.request));
     return;
   }
-  // A success that cannot be read is paid for: the same one twice would come again. Streams that the network cut differ.
+  // A success that cannot be read is paid for: the same one twice would come again. Streams that the network cut
+  // differ.
   if (attempt.transfer->MayBeTheService() && failure.word == "invalid_answer" && headers.status >= 200 &&
       headers.status < 300) {
     std::string unreadable = failure.message + attempt.transfer->Text();

@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kReturned = 100, kThrew = 101, kOutOfBounds = 102;  // exit codes of the copy
-constexpr double kWall = 5;                                 // of processor time, on a busy machine
+constexpr double kWall = 5;                                       // of processor time, on a busy machine
 constexpr size_t kMostWords = 1000;
 constexpr size_t kPage = 4096;
 

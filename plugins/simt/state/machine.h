@@ -156,11 +156,11 @@ struct Block {
   uint32_t copies_pending = 0;           // number of pending copies; bulk copies count per 16 bytes (checked)
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
   std::unordered_map<uint64_t, Announced> published;  // (checked) by address: released to warps of this block
-  std::vector<AccessCell> grid_waits;   // (checked) one for each griddepcontrol.wait that a warp executed
-  uint32_t bulk_clock = 0;              // (checked) the clock of the copy engine
-  RaceShadow shared_shadow;             // (checked)
-  LazyBytes local;                      // lane-major within a warp, warps one after the other
-  std::vector<uint64_t> local_written;  // a bit a byte (checked)
+  std::vector<AccessCell> grid_waits;                 // (checked) one for each griddepcontrol.wait that a warp executed
+  uint32_t bulk_clock = 0;                            // (checked) the clock of the copy engine
+  RaceShadow shared_shadow;                           // (checked)
+  LazyBytes local;                                    // lane-major within a warp, warps one after the other
+  std::vector<uint64_t> local_written;                // a bit a byte (checked)
   std::unordered_map<uint64_t, Suspect>
       stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
   std::array<BarrierState, 16> barriers{};
