@@ -6,7 +6,7 @@
 
 namespace kgrpo::evaluator {
 
-// True if `path` is a plain file of this user's or root's that others cannot write, in such a folder.
+// True if `path` is a plain file of this user's or root's that others can neither write nor rename.
 bool IsOwnFile(const std::string& path);
 // True for a folder of this user's or root's that others cannot write, whose ancestors others cannot rename.
 bool IsOwnFolder(const std::string& path);
