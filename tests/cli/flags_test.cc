@@ -18,7 +18,8 @@ struct Use {
 
 constexpr Use kUses[] = {
     {"run", "--set", "p.yaml --set looop.rounds=1", "looop"},
-    {"run", "--overwrite", "p.yaml --set output_dir=runs/done --overwrite", "final/"},
+    {"run", "--overwrite",
+     "p.yaml --set output_dir=runs/done --set checkpoint.every=1 --set checkpoint.keep_last=5 --overwrite", "final/"},
     {"run", "--variant", "p.yaml --variant zzz", "has no variants"},
     {"run", "--jobs", "p.yaml --jobs 2", "describes one run"},
     {"run", "--time-limit", "p.yaml --set output_dir=runs/limited --time-limit 0.001", "time limit"},
@@ -63,6 +64,7 @@ constexpr Use kUses[] = {
     {"eval suite", "--as-kernelbench", "'problems/*' --kernels ks --evaluator fakes --as-kernelbench", "rules"},
     {"eval suite", "--pytorch-times", "'problems/*' --kernels ks --evaluator fakes --pytorch-times nowhere.json",
      "nowhere.json"},
+    {"eval suite", "--include", "'problems/*' --kernels ki --evaluator fakes --include headers --json", "\"wrong\""},
     {"eval suite", "--set", "'problems/*' --kernels ks --evaluator fakes --set unt=1", "unt"},
     {"eval suite", "--json", "'problems/*' --kernels ks --evaluator fakes --json", "\"fast_p\""},
     {"eval suite", "--markdown", "'problems/*' --kernels ks --evaluator fakes --markdown", "| "},
@@ -90,6 +92,8 @@ constexpr Use kUses[] = {
     {"optimize", "--rounds", "problems/one --policy uniform --pipeline p.yaml --output o6 --rounds 100000", "rounds"},
     {"optimize", "--seed", "problems/one --policy uniform --pipeline p.yaml --output o7 --seed x", "--seed"},
     {"optimize", "--output", "problems/one --policy uniform --pipeline p.yaml --output problems", "--output"},
+    {"optimize", "--include", "inc.cu --problem one --policy uniform --pipeline p.yaml --output o9 --include headers",
+     "is not correct"},
     {"optimize", "--set", "problems/one --policy uniform --pipeline p.yaml --set looop.rounds=1", "looop"},
     {"optimize", "--json", "problems/one --policy uniform --pipeline p.yaml --evaluations 2 --output o8 --json",
      "\"evaluations\""},
@@ -135,6 +139,7 @@ class FlagsTest : public CliTest {
     Write("k.cu", "void launch() {} // asked\n");
     Write("inc.cu", "#include \"own.h\"\nvoid launch() {}\n");
     Write("headers/own.h", "// wrong\n");
+    Write("ki/one.cu", "#include \"own.h\"\nvoid launch() {}\n");
     Write("ks/one.cu", "void launch() {} // a\n");
     Write("kt/one.cu", "void launch() {} // asked, wrong\n");
     Write("adapter/adapter_config.json", "{}");
@@ -206,7 +211,6 @@ TEST_F(FlagsTest, OfOtherModesAreRefused) {
         "eval policy p.yaml --policy uniform --report k.html", "eval kernel k.cu --problem one --episodes 2",
         "eval kernel k.cu --problem one --kernels ks", "eval kernel k.cu --problem one --markdown",
         "eval suite 'problems/*' --kernels ks --dispute-bound",
-        "eval suite 'problems/*' --kernels ks --include /nonexistent",
         "eval suite 'problems/*' --kernels ks --json --markdown",
         "eval kernel k.cu --problem one --report a --dispute-bound", "compare runs/done runs/done --json --markdown"})
     EXPECT_EQ(Run(wrong).code, 2) << wrong;

@@ -53,7 +53,7 @@ TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
   EXPECT_EQ(json::parse(judged.out)["verdict"], "correct") << judged.out << judged.err;
   EXPECT_EQ(Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3").code, 3);
 
-  Replace("mine/blend/problem.yaml", "accumulations", "tolerance: {relative: 0, absolute: 100}\naccumulations");
+  Replace("mine/blend/problem.yaml", "\naccumulations", "\ntolerance: {relative: 0, absolute: 100}\naccumulations");
   EXPECT_EQ(Codes("mine/blend"), "1 zeros_pass input_unused input_unused");
   const Result table = Run("problems check mine/blend");
   EXPECT_THAT(table.out, HasSubstr("blend    zeros_pass    A kernel that writes zeros to out is within the tolerance"));
@@ -145,7 +145,7 @@ TEST_F(ProblemDraftsTest, ABoundThatTheReferenceBeatsShowsWhatWasCounted) {
   EXPECT_EQ(bound["tensor_bytes"], 12.0 * 4194304);
   EXPECT_NEAR(bound["counted_bytes"].get<double>(), 12.0 * 4194304, 1e6);
   EXPECT_EQ(bound["beaten"], false);
-  Replace("blend/problem.yaml", "12*n", "60*n");
+  Replace("blend/problem.yaml", "needs: {bytes: \"12*n", "needs: {bytes: \"60*n");
   EXPECT_EQ(Codes("blend"), "1 bound_beaten");
   bound = json::parse(Run(dispute).out)["bound"];
   EXPECT_EQ(bound["beaten"], true);
