@@ -37,7 +37,7 @@ int CudaFunction::IndexOf(const std::string& parameter) const {
   return -1;
 }
 
-CudaSource::CudaSource(std::string file, std::string text)
+CudaSource::CudaSource(std::string file, const std::string& text)
     : file_(std::move(file)), text_(WithoutInactive(text).text), reader_(ReaderOf(file_, text_)) {
   try {
     ReadItems();

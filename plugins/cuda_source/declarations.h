@@ -40,7 +40,7 @@ class CudaSource {
  public:
   // `file` names it in errors. Branches that no compiler reads are not read here. Throws Error(KGRPO_ERROR_INVALID), as
   // `file:line: message`, where it is not understood.
-  CudaSource(std::string file, std::string text);
+  CudaSource(std::string file, const std::string& text);
   CudaSource(const CudaSource&) = delete;
   CudaSource& operator=(const CudaSource&) = delete;
 

@@ -89,7 +89,7 @@ class CaseJudge {
 
   // Without an oracle the expected values are the reference's. How far these move with the inputs shows which errors
   // rounding explains.
-  CaseVerdict ByMovedReference(Round first, const std::vector<std::vector<uint8_t>>& outputs,
+  CaseVerdict ByMovedReference(const Round& first, const std::vector<std::vector<uint8_t>>& outputs,
                                const std::vector<std::vector<bool>>& unwritten) {
     try {
       scales_ = ScalesBy(rule_.reference);

@@ -235,7 +235,7 @@ class Reader : public YAML::EventHandler {
     }
     const size_t start = position == 0 ? 0 : text_.rfind('\n', position - 1) + 1;  // npos + 1 is 0
     std::string_view before = text_.substr(start, position - start);
-    before = before.substr(0, before.find_last_not_of(" ") + 1);
+    before = before.substr(0, before.find_last_not_of(' ') + 1);
     const auto bracket = std::find_if(open_.rbegin(), open_.rend(), [](const Open& open) { return open.flow; });
     const bool at_end = text_.find_first_not_of(" \t\r\n", position) == std::string_view::npos;
     if (bracket != open_.rend() && (at_end || bracket->node.at.line < found.at.line)) {
