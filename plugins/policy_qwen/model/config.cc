@@ -241,7 +241,8 @@ constexpr RefusedKey kRefusedKeys[] = {
     // create_causal_mask: any value that Python takes as false gives attention in both directions, null too.
     {"is_causal",
      [](const json& value) {
-       return value == true || (value.is_number() && value != 0) || (value.is_string() && value != "");
+       return value == true || (value.is_number() && value != 0) ||
+              (value.is_string() && !value.get_ref<const std::string&>().empty());
      },
      "attention to later tokens"}};
 

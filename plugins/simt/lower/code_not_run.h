@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simt/lower/module.h"
@@ -20,7 +21,8 @@ struct CodeNotRun {
   struct Line {
     std::string file;
     int line = 0;
-    auto operator<=>(const Line&) const = default;
+    bool operator==(const Line&) const = default;
+    bool operator<(const Line& other) const { return std::tie(file, line) < std::tie(other.file, other.line); }
   };
   std::vector<Line> lines;
   // Where the branch compares an integer with a constant: "> 4096" runs the code.
