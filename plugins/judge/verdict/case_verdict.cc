@@ -38,7 +38,7 @@ class CaseJudge {
     if (!rule_.reference || (!rule_.one.further && !(first.worst < kOfRounding))) return {first.trouble};
     std::optional<std::vector<Expected>> reference = OfReference();
     if (!reference) return rule_.one.further ? Undecided("the reference kernel fails") : CaseVerdict{first.trouble};
-    if (!rule_.oracle) return ByMovedReference(std::move(first), outputs, unwritten);
+    if (!rule_.oracle) return ByMovedReference(first, outputs, unwritten);
     if (exact) {
       // The result is a whole number, but the way to it is not: a power by a logarithm, a product in low precision.
       for (size_t p = 0; p < reference->size(); ++p)
