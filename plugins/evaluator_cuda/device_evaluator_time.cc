@@ -61,7 +61,7 @@ std::vector<evaluator::ErrorBound> BoundsOf(const OpenProblem& open, const evalu
       bound.absolute =
           std::max(bound.absolute, evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute);
     }
-    bounds.push_back(bound);
+    bounds.push_back(evaluator::OfRounded(parameter, bound));
   }
   return bounds;
 }

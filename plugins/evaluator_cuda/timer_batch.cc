@@ -148,7 +148,7 @@ Trouble Timer::Mismatch(const Layout::Tensor& tensor, const CompareTask& task, e
   uint8_t value[8] = {}, expected[8] = {};
   device_.Read(value, static_cast<const uint8_t*>(task.got) + at, info.size);
   device_.Read(expected, static_cast<const uint8_t*>(task.want) + at, info.size);
-  const double error = evaluator::ElementError(parameter, value, expected, bound);
+  const double error = evaluator::ElementError(parameter, value, expected, parameter.dtype, bound);
   const std::string name = evaluator::ElementName(parameter, parameter.ShapeAt(problem_.timing),
                                                   worst / rows.pitch * rows.elements + worst % rows.pitch);
   const std::string text = "At the timing size " + std::to_string(wrong) + " of " +

@@ -98,6 +98,7 @@ std::vector<evaluator::ErrorBound> OpenProblem::Bounds(TimingSet set, const std:
       const double absolute = evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute;
       bound.absolute = oracle ? absolute : std::max(bound.absolute, absolute);
     }
+    if (!oracle) bound = evaluator::OfRounded(parameter, bound);
     if (set != TimingSet::kWhole || !evaluator::IsExact(problem, parameter, expected[i])) continue;
     if (oracle && own.empty()) own = reference(arguments);
     const double error = oracle ? evaluator::LargestRelativeError(own[i], expected[i]) : 0;

@@ -26,16 +26,23 @@ uint64_t Padded(uint64_t bytes) {
   return (bytes + 7) / 8 * 8;
 }
 
-uint64_t BytesOf(const Parameter& parameter, const evaluator::Bindings& size) {
-  return static_cast<uint64_t>(parameter.Elements(size)) * evaluator::Info(parameter.dtype).size;
+// The dtype of an output's expected values in the file: half the bytes of a double or less. Rounded to 16 bits, as the
+// kernel's own results are, they would be off by as much as these.
+evaluator::DType KeptType(const Parameter& parameter) {
+  const evaluator::DTypeInfo& info = evaluator::Info(parameter.dtype);
+  return info.is_floating && info.size < sizeof(float) ? evaluator::DType::kFloat32 : parameter.dtype;
 }
 
-// Writes elements in the output's dtype: half the bytes of a double or less, at the cost of one more rounding.
+uint64_t BytesOf(const Parameter& parameter, const evaluator::Bindings& size) {
+  return static_cast<uint64_t>(parameter.Elements(size)) * evaluator::Info(KeptType(parameter)).size;
+}
+
 void WriteElements(const Parameter& parameter, const evaluator::Expected& expected,
                    const evaluator::KeptFiles::Append& append) {
   constexpr size_t kElements = 65536;  // written at a time
-  const size_t size = evaluator::Info(parameter.dtype).size;
-  const bool floating = evaluator::Info(parameter.dtype).is_floating;
+  const evaluator::DType kept = KeptType(parameter);
+  const size_t size = evaluator::Info(kept).size;
+  const bool floating = evaluator::Info(kept).is_floating;
   const size_t elements = floating ? expected.reals.size() : expected.wholes.size();
   std::vector<uint8_t> bytes;
   for (size_t first = 0; first < elements; first += kElements) {
@@ -43,9 +50,9 @@ void WriteElements(const Parameter& parameter, const evaluator::Expected& expect
     bytes.resize(count * size);
     for (size_t i = 0; i < count; ++i) {
       if (floating) {
-        evaluator::StoreDouble(parameter.dtype, expected.reals[first + i], bytes.data() + i * size);
+        evaluator::StoreDouble(kept, expected.reals[first + i], bytes.data() + i * size);
       } else {
-        evaluator::StoreInteger(parameter.dtype, expected.wholes[first + i], bytes.data() + i * size);
+        evaluator::StoreInteger(kept, expected.wholes[first + i], bytes.data() + i * size);
       }
     }
     append(bytes.data(), bytes.size());
@@ -111,6 +118,8 @@ class TimingExpected::Tally {
         const uint8_t* expected)
       : parameter_(parameter),
         size_(evaluator::Info(parameter.dtype).size),
+        kept_(KeptType(parameter)),
+        kept_size_(evaluator::Info(kept_).size),
         // Without gaps all is one row.
         row_(static_cast<uint64_t>(rows.HasGaps() ? rows.elements : rows.count * rows.elements)),
         pitch_(static_cast<uint64_t>(rows.HasGaps() ? rows.pitch : rows.count * rows.elements)),
@@ -139,7 +148,7 @@ class TimingExpected::Tally {
     compared += count;
     const bool single = parameter_.dtype == evaluator::DType::kFloat32;
     for (uint64_t i = 0; i < count; ++i) {
-      const uint8_t *got = got_ + (element + i) * size_, *wanted = expected_ + (dense + i) * size_;
+      const uint8_t *got = got_ + (element + i) * size_, *wanted = expected_ + (dense + i) * kept_size_;
       if (single) {  // by far the most common, and nearly always correct
         float g = 0, w = 0;
         std::memcpy(&g, got, sizeof g);
@@ -150,19 +159,21 @@ class TimingExpected::Tally {
                 std::min(largest, 1.0) * (bound_.absolute + bound_.relative * magnitude))
           continue;
       }
-      const double error = evaluator::ElementError(parameter_, got, wanted, bound_);
+      const double error = evaluator::ElementError(parameter_, got, wanted, kept_, bound_);
       if (error > 1) ++wrong;
       if (error > largest) {
         largest = error;
         worst = dense + i;
         worst_got = evaluator::LoadDouble(parameter_.dtype, got);
-        worst_wanted = evaluator::LoadDouble(parameter_.dtype, wanted);
+        worst_wanted = evaluator::LoadDouble(kept_, wanted);
       }
     }
   }
 
   const Parameter& parameter_;
-  const uint64_t size_, row_, pitch_;
+  const uint64_t size_;
+  const evaluator::DType kept_;
+  const uint64_t kept_size_, row_, pitch_;
   const evaluator::ErrorBound bound_;
   const uint8_t* const got_;
   const uint8_t* const expected_;

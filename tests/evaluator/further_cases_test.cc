@@ -281,5 +281,32 @@ TEST_F(FurtherCasesTest, AToleranceNarrowerThanRounding) {
   EXPECT_THAT(other.diagnosis, testing::Not(testing::StartsWith("At n=1000: "))) << other.verdict;
 }
 
+// The tolerance is that of one rounding to 16 bits. Expected values at the timing size are not rounded to it before; a
+// reference that stands for the oracle is.
+TEST_F(FurtherCasesTest, HalvesAreRoundedOnce) {
+  const auto scaled = [](const std::string& value) {
+    return "#include <cuda_fp16.h>\n__global__ void k(const float* x, __half* y, int n) {\n"
+           "  int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = __float2half(" +
+           value +
+           "); }\nextern \"C\" void launch(const float* x, __half* y, int n) { k<<<(n + 255) / 256, 256>>>(x, y, n); "
+           "}\n";
+  };
+  for (const std::string oracle : {"extern \"C\" void oracle(const double* x, double* y, int64_t n) {\n"
+                                   "  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 1.7 + 0.3;\n}\n",
+                                   ""}) {
+    const OpenProblem open =
+        Open({"halves",
+              "  - {name: x, role: input, dtype: float32, shape: [n], distribution: uniform, low: 1, high: 2}\n"
+              "  - {name: y, role: output, dtype: float16, shape: [n]}\n"
+              "  - {name: n, role: scalar, dtype: int32, value: n}\n",
+              "sizes: {visible: [{n: 100}], hidden: [{n: 33}], timing: {n: 60000}}\n"
+              "tolerance: {relative: 0.0005, absolute: 1e-6}\nneeds: {bytes: \"6*n\", flops: 0}\n",
+              scaled("x[i] * 1.7f + 0.3f"), oracle});
+    const KernelEvaluation right = Judge(open, scaled("fmaf(x[i] - 1.f, 1.7f, 2.f)"));
+    EXPECT_EQ(right.verdict, "correct") << right.diagnosis;
+    EXPECT_EQ(Judge(open, scaled("1.002f * (x[i] * 1.7f + 0.3f)")).verdict, "wrong");
+  }
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator_sim

@@ -111,6 +111,7 @@ class CaseJudge {
       const ErrorBound own = ScaledBound(problem_, parameter, accumulations_, scales_[p]);
       bound.absolute = rule_.oracle ? own.absolute : std::max(bound.absolute, own.absolute);
     }
+    if (!rule_.oracle) bound = OfRounded(parameter, bound);
     if (rule_.one.IsStress()) {
       bound.relative *= kStressSlack;
       bound.absolute *= kStressSlack;

@@ -103,10 +103,18 @@ DType LowPrecision(const Parameter& output) {
   return output.dtype == DType::kBfloat16 ? DType::kBfloat16 : DType::kFloat16;
 }
 
-double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound) {
+ErrorBound OfRounded(const Parameter& output, ErrorBound bound) {
   const DTypeInfo& info = Info(output.dtype);
-  if (!info.is_floating && LoadInteger(output.dtype, got) == LoadInteger(output.dtype, expected)) return 0;
-  return ErrorInBounds(LoadDouble(output.dtype, got), LoadDouble(output.dtype, expected), info.highest, bound);
+  bound.relative += info.unit_roundoff;
+  bound.absolute += info.SmallestSubnormal() / 2;
+  return bound;
+}
+
+double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, DType of_expected,
+                    ErrorBound bound) {
+  const DTypeInfo& info = Info(output.dtype);
+  if (!info.is_floating && LoadInteger(output.dtype, got) == LoadInteger(of_expected, expected)) return 0;
+  return ErrorInBounds(LoadDouble(output.dtype, got), LoadDouble(of_expected, expected), info.highest, bound);
 }
 
 double LargestRelativeError(const Expected& got, const Expected& expected) {

@@ -59,8 +59,13 @@ inline constexpr double kOfReference = 8;  // a kernel may err by this many time
 // part.
 ErrorBound ExactBound(const Parameter& output, ErrorBound usual, double relative);
 
-// Returns the error of one element in units of the allowed error: at most 1 is correct. Both in `output`'s dtype.
-double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound);
+// `bound` for expected values that are themselves rounded to the output's dtype, such as another kernel's outputs: one
+// more rounding.
+ErrorBound OfRounded(const Parameter& output, ErrorBound bound);
+
+// Returns the error of one element in units of the allowed error: at most 1 is correct. `got` is in `output`'s dtype.
+double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, DType of_expected,
+                    ErrorBound bound);
 
 // The largest |got - expected| / |expected| of a floating output; infinite for another value than an expected 0.
 double LargestRelativeError(const Expected& got, const Expected& expected);
