@@ -35,5 +35,13 @@ inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* se
   return command->add_option("--set", *settings, what)->type_name("KEY=VALUE")->expected(1)->take_all();
 }
 
+// `--include DIR`, likewise. `besides`: where headers are looked for first.
+inline CLI::Option* AddIncludeOption(CLI::App* command, std::vector<std::string>* folders, const std::string& besides) {
+  return command->add_option("--include", *folders, "A folder of own headers, besides " + besides)
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
+}
+
 }  // namespace kgrpo::cli
 #endif

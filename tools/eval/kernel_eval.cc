@@ -285,11 +285,7 @@ void AddEvalKernel(CLI::App* eval, const Globals& globals, Action* action) {
       ->required();
   command->add_option("--pipeline", options->file, "A pipeline file, whose evaluator and problems are used")
       ->type_name("FILE");
-  command
-      ->add_option("--include", options->include, "A folder of the kernel's own headers, besides the kernel's folder")
-      ->type_name("DIR")
-      ->expected(1)
-      ->take_all();
+  AddIncludeOption(command, &options->include, "the kernel's folder");
   command
       ->add_option("--evaluator", options->evaluator,
                    "The evaluator plugin (default: the pipeline's, or " KGRPO_DEFAULT_EVALUATOR ")")

@@ -278,11 +278,7 @@ void AddEvalSuite(CLI::App* eval, const Globals& globals, Action* action) {
   command->add_option("--evaluator", options->evaluator, "The evaluator plugin")
       ->type_name("PLUGIN")
       ->capture_default_str();
-  command
-      ->add_option("--include", options->include, "A folder of the kernels' own headers, besides each kernel's folder")
-      ->type_name("DIR")
-      ->expected(1)
-      ->take_all();
+  AddIncludeOption(command, &options->include, "each kernel's folder");
   command->add_flag("--thorough", options->thorough, "Thorough evaluation: all inputs, the optimising compiler");
   command->add_option("--jobs", options->jobs, "Kernels evaluated at a time (default: the number of cores)")
       ->type_name("N");

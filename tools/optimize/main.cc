@@ -388,11 +388,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("PROBLEM|KERNEL.cu")
       ->required();
   command->add_option("--problem", options->problem, "With KERNEL.cu: what it computes")->type_name("DIR|NAME");
-  command
-      ->add_option("--include", options->include, "A folder of the kernel's own headers, besides the kernel's folder")
-      ->type_name("DIR")
-      ->expected(1)
-      ->take_all();
+  AddIncludeOption(command, &options->include, "the kernel's folder");
   command
       ->add_option("--policy", options->policy,
                    "The policy: a run's or a model's folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
