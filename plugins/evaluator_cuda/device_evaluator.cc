@@ -263,8 +263,9 @@ InterpretedChecks::Running DeviceEvaluator::Interpret(const OpenProblem& open, c
                                                       const std::vector<Case>& cases, bool thorough) {
   InterpretedChecks::ExpectedOf expected;
   if (open.oracle) expected = [&cases](size_t i, const std::vector<evaluator::Argument>&) { return cases[i].expected; };
-  return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected),
-                                    [this, &open, thorough] { return CompiledReference(open, thorough); });
+  return interpreted_checks_->Start(
+      open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected),
+      [this, &open, thorough] { return CompiledReference(open, thorough); }, &open);
 }
 
 // Everything that the judgement of one kernel has on the device. Ends in the order that others need it.
@@ -399,6 +400,8 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   if (finding.transient) evaluation.transient = true;
   if (evaluation.correct) {
     for (const std::string& note : finding.notes) evaluation.diagnosis += " " + note + ".";
+    evaluation.not_judged = finding.not_judged;
+    if (!evaluation.not_judged.empty()) evaluation.diagnosis += " Not judged: " + evaluation.not_judged + ".";
     if (finding.trouble) evaluation.diagnosis += " Checks: device only: " + finding.trouble.sentence;
     if (interpreted_checks_ && uses_libraries)
       evaluation.diagnosis += " Checks: device only: its host code uses a library that the interpreter lacks.";

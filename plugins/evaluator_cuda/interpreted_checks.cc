@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "interpreter/code_not_judged.h"
 #include "interpreter/interpreted_cases.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
@@ -19,6 +20,7 @@ namespace {
 using evaluator::CompiledKernel;
 using evaluator::CorrectnessCase;
 using evaluator::Problem;
+using interpreter::InterpretedCases;
 
 constexpr uint64_t kWarpInstructions = 400'000'000;      // a call; some seconds
 constexpr uint64_t kMostWarpInstructions = 800'000'000;  // a candidate, of all its cases
@@ -31,9 +33,11 @@ bool IsOneOf(const std::string& code, std::initializer_list<const char*> codes) 
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
-// Some blocks of a call at the timing size, with every check.
+// Some blocks of a call at the timing size, with every check. `complete`: nothing stopped the call. `not_checked`: as
+// TimingCalls has it.
 Trouble CheckAtTiming(interpreter::LoadedKernel& loaded, const Problem& problem,
-                      const std::vector<CorrectnessCase>& cases, bool whole, const std::function<void()>& before) {
+                      const std::vector<CorrectnessCase>& cases, bool whole, const std::function<void()>& before,
+                      bool* complete, std::string* not_checked) {
   uint64_t bytes = 0;
   for (const evaluator::Parameter& parameter : problem.parameters) bytes += parameter.MemoryBytes(problem.timing);
   if (cases.empty() || bytes > kMostTimingBytes) return {};
@@ -46,13 +50,16 @@ Trouble CheckAtTiming(interpreter::LoadedKernel& loaded, const Problem& problem,
     return std::make_unique<interpreter::Tensors>(loaded.session.memory(), problem, timing, arguments);
   });
   const Trouble trouble = calls.Check(timing.key, whole, kTimingWarpInstructions);
-  return trouble ? Trouble{trouble.code, "At the timing size: " + trouble.sentence} : trouble;
+  *complete = !trouble;
+  *not_checked = calls.not_checked();
+  const bool accuses = trouble.code == "race" || trouble.code == "uninitialised";
+  return accuses ? Trouble{trouble.code, "At the timing size: " + trouble.sentence} : Trouble{};
 }
 
 }  // namespace
 
 bool IsFinding(const Trouble& interpreted) {
-  return IsOneOf(interpreted.code, {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent"});
+  return IsOneOf(interpreted.code, {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent", "wrong"});
 }
 
 bool MayBeExplained(const Trouble& device) {
@@ -74,11 +81,11 @@ InterpretedChecks::InterpretedChecks(const evaluator::Sandbox& sandbox, const st
 
 InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, const CompiledKernel& kernel,
                                                     std::vector<CorrectnessCase> cases, ExpectedOf expected,
-                                                    ReferenceOf reference) {
+                                                    ReferenceOf reference, const evaluator::OpenProblem* open) {
   Running running;
   running.stop_ = std::stop_source();
   const auto run = [this, &problem, &kernel, stop = running.stop_.get_token(), cases = std::move(cases),
-                    expected = std::move(expected), reference = std::move(reference)] {
+                    expected = std::move(expected), reference = std::move(reference), open] {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!changed_.wait(lock, stop, [this] { return free_ > 0; }))
       throw Error(KGRPO_ERROR_CANCELLED, "stopped while it waited for a thread");
@@ -90,7 +97,7 @@ InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, cons
       changed_.notify_one();
     };
     const std::unique_ptr<void, decltype(give_back)> thread(this, give_back);
-    return Run(problem, kernel, cases, expected, reference, stop);
+    return Run(problem, kernel, cases, expected, reference, open, stop);
   };
   running.future_ = std::async(std::launch::async, run);
   return running;
@@ -98,7 +105,8 @@ InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, cons
 
 InterpretedFinding InterpretedChecks::Run(const Problem& problem, const CompiledKernel& kernel,
                                           const std::vector<CorrectnessCase>& cases, const ExpectedOf& expected,
-                                          const ReferenceOf& reference, const std::stop_token& stop) {
+                                          const ReferenceOf& reference, const evaluator::OpenProblem* open,
+                                          const std::stop_token& stop) {
   InterpretedFinding finding;
   Trouble trouble;
   try {
@@ -111,7 +119,7 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
         const auto before_each = [&] {
           if (cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
         };
-        interpreter::InterpretedCases::Options how;
+        InterpretedCases::Options how;
         how.expected = expected;
         how.before_each = before_each;
         how.values_decide = false;
@@ -121,11 +129,36 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
             return interpreter::ReferenceOutputs(problem, *reference(), interpreter, cases[i], arguments);
           };
         }
-        interpreter::InterpretedCases interpreted(loaded, problem, cases, how);
+        InterpretedCases interpreted(loaded, problem, cases, how);
         trouble = interpreted.Run();
-        if (!trouble) trouble = CheckAtTiming(loaded, problem, cases, interpreted.runs_whole(), before_each);
+        bool complete = false;
+        if (!trouble) {
+          trouble = CheckAtTiming(loaded, problem, cases, interpreted.runs_whole(), before_each, &complete,
+                                  &finding.not_judged);
+        }
         finding.transient = interpreted.host_timed_out();
         finding.notes = interpreted.notes();
+        if (!trouble && complete && open != nullptr) {
+          interpreter::FurtherSizes further = {problem, cases.front().key, {}, {}};
+          further.rules = [&](const std::vector<CorrectnessCase>& sizes) {
+            InterpretedCases::Options rules = interpreter::RulesOf(
+                *open, sizes, [&](const CorrectnessCase& one, const std::vector<evaluator::Argument>& arguments) {
+                  return interpreter::ReferenceOutputs(problem, *reference(), interpreter, one, arguments);
+                });
+            rules.before_each = before_each;
+            return rules;
+          };
+          further.reference = [&]() -> std::shared_ptr<interpreter::LoadedKernel> {
+            const std::shared_ptr<const CompiledKernel> compiled = reference();
+            Trouble unused;
+            std::shared_ptr<const simt::Module> parsed = interpreter::ParsePtx(problem, *compiled, &unused);
+            if (parsed == nullptr) return nullptr;
+            return std::make_shared<interpreter::LoadedKernel>(problem, *compiled, std::move(parsed), interpreter);
+          };
+          trouble = interpreter::TryFurtherSizes(loaded, further, &finding.not_judged);
+        } else if (!trouble && open != nullptr) {
+          finding.notes.push_back("Lines that no call runs are not named: the timing size was not interpreted");
+        }
       }
     }
   } catch (const Error& error) {

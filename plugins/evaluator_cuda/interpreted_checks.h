@@ -18,6 +18,7 @@
 
 #include "interpreter/worker_pool.h"
 #include "judge/compile/compiled_kernel.h"    // CompiledKernel
+#include "judge/front/open_problem.h"         // OpenProblem
 #include "judge/inputs/inputs.h"              // Argument
 #include "judge/problem/cases.h"              // CorrectnessCase
 #include "judge/problem/problem.h"            // Problem
@@ -35,10 +36,11 @@ struct InterpretedFinding {
   Trouble trouble;                 // what ended the interpretation, or none
   bool transient = false;          // may be the moment's: a busy machine, a process that could not be started
   std::vector<std::string> notes;  // facts that accuse nobody
+  std::string not_judged;          // KernelEvaluation's
 };
 
-// True for trouble that only the interpreter's checks can find and that may have no effect on a device, such as a race.
-// False for host code that needs something our runtime lacks.
+// True for trouble that only the interpreter finds: what may have no effect on a device, such as a race, and wrong
+// values at a size that only it ran. False for host code that needs something our runtime lacks.
 bool IsFinding(const Trouble& interpreted);
 
 // True if a finding could explain the device's result; else there is no need to wait for one.
@@ -86,13 +88,16 @@ class InterpretedChecks {
   };
 
   // Starts to interpret a candidate. `problem` and `kernel` must outlive the returned object.
+  // With `open`, the problem's, lines that no call ran are named, and sizes that may reach them are tried: there the
+  // problem's oracle, checker or interpreted reference decides on values, too.
   Running Start(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
-                std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected, ReferenceOf reference = {});
+                std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected, ReferenceOf reference = {},
+                const evaluator::OpenProblem* open = nullptr);
 
  private:
   InterpretedFinding Run(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
                          const std::vector<evaluator::CorrectnessCase>& cases, const ExpectedOf& expected,
-                         const ReferenceOf& reference, const std::stop_token& stop);
+                         const ReferenceOf& reference, const evaluator::OpenProblem* open, const std::stop_token& stop);
 
   const simt::Device device_;
   const std::function<bool()> cancelled_;

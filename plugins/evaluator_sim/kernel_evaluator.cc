@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "evaluator_sim/kernel_evaluator_run.h"
-#include "interpreter/interpreted_cases.h"
+#include "interpreter/code_not_judged.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/problem/cases.h"
 
@@ -95,6 +95,29 @@ std::vector<evaluator::ProblemFinding> KernelEvaluator::FindDegenerateOutputs(co
       open.checker.get());
 }
 
+interpreter::InterpretedCases::Options KernelEvaluator::RulesOf(const evaluator::OpenProblem& open,
+                                                                const std::vector<CorrectnessCase>& cases) {
+  interpreter::InterpretedCases::Options rules =
+      interpreter::RulesOf(open, cases, [&](const CorrectnessCase& one, const std::vector<Argument>& arguments) {
+        return ReferenceOutputs(open, one, arguments);
+      });
+  rules.before_each = [this] { ThrowIfCancelled(); };
+  return rules;
+}
+
+// Lines of a correct kernel that no call ran: sizes that may reach them are tried, and what is left is named.
+Trouble KernelEvaluator::TryFurtherSizes(Run& run, KernelEvaluation* evaluation) {
+  const Problem& problem = run.open.problem;
+  KernelEvaluation of_reference;
+  interpreter::FurtherSizes how = {
+      problem, run.key, {}, [&](const std::vector<CorrectnessCase>& cases) { return RulesOf(run.open, cases); }};
+  if (!options_.timing_size_only)
+    how.reference = [&] { return Prepare(run.open, problem.reference_source, run.thorough, &of_reference); };
+  const Trouble trouble = interpreter::TryFurtherSizes(run, how, &evaluation->not_judged);
+  if (!evaluation->not_judged.empty()) evaluation->diagnosis += " Not judged: " + evaluation->not_judged + ".";
+  return trouble;
+}
+
 KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, const std::string& source, uint64_t key,
                                            bool thorough, bool show_hidden) {
   const auto& open = static_cast<const OpenProblem&>(any);
@@ -105,21 +128,9 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   const Problem& problem = open.problem;
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), thorough, show_hidden);
-  interpreter::InterpretedCases::Options how;
-  how.before_each = [this] { ThrowIfCancelled(); };
-  if (open.checker != nullptr) {
-    how.check = [&](const auto& arguments, const auto& outputs) {
-      return open.checker->Check(problem, arguments, outputs);
-    };
-  } else {
-    how.expected = [&](size_t i, const auto& arguments) { return ExpectedOf(open, cases[i], arguments); };
-    if (open.oracle != nullptr) how.oracle = how.expected;
-  }
-  if (problem.has_reference) {
-    how.reference = [&](size_t i, const auto& arguments) { return ReferenceOutputs(open, cases[i], arguments); };
-    how.is_reference = source == problem.reference_source;
-  }
-  interpreter::InterpretedCases interpreted(*run, problem, cases, how);
+  interpreter::InterpretedCases::Options rules = RulesOf(open, cases);
+  rules.is_reference = problem.has_reference && source == problem.reference_source;
+  interpreter::InterpretedCases interpreted(*run, problem, cases, rules);
   const Clock::time_point start = Clock::now();
   Trouble trouble = options_.timing_size_only ? Trouble{} : interpreted.Run();
   evaluation.oracle_seconds = interpreted.oracle_seconds();

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "evaluator_sim/open_problem.h"
+#include "interpreter/interpreted_cases.h"  // InterpretedCases::Options
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
+#include "interpreter/timing_calls.h"
 #include "interpreter/worker_pool.h"
 #include "judge/compile/compiler.h"           // Compiler
 #include "judge/front/evaluator.h"            // Backend
@@ -65,13 +67,17 @@ class KernelEvaluator : public evaluator::Backend {
   std::vector<evaluator::Expected> ExpectedOf(const evaluator::OpenProblem& open, const evaluator::CorrectnessCase& one,
                                               const std::vector<evaluator::Argument>& arguments);
 
+  // Who says whether the outputs of `cases` are right. The arguments outlive the result.
+  interpreter::InterpretedCases::Options RulesOf(const evaluator::OpenProblem& open,
+                                                 const std::vector<evaluator::CorrectnessCase>& cases);
+
   struct Run;        // one kernel under evaluation: kernel_evaluator_run.h
   struct TimedCall;  // the kernel's call at the timing size: kernel_evaluator_run.h
 
   Trouble Time(Run& run, KernelEvaluation* evaluation);
-  Trouble RunTimed(Run& run, TimedCall* timed, TimingSet set = TimingSet::kTimed);
+  static interpreter::TimingCalls CallsOn(Run& run, std::shared_ptr<const TimingInputs> inputs);
+  Trouble RunTimed(Run& run, TimedCall* timed);
   Trouble CheckWholeNumbers(Run& run);
-  Trouble StartAgain(Run& run);
   Trouble TryFurtherSizes(Run& run, KernelEvaluation* evaluation);
   Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);

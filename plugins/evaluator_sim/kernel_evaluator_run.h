@@ -23,7 +23,8 @@ struct KernelEvaluator::Run : interpreter::LoadedKernel {
   evaluator::WorstErrors worst;
   uint64_t key = 0;  // secret
   bool thorough = false;
-  // Set by the correctness cases if all blocks must run: none represents others, or outputs are final only at the end.
+  // All blocks must run: none represents others, or outputs are final only at the end. Set by the correctness cases, or
+  // by the call at the timing size.
   bool runs_whole = false;
 };
 
@@ -32,7 +33,6 @@ struct KernelEvaluator::TimedCall {
   std::shared_ptr<const TimingInputs> inputs;
   std::optional<interpreter::TimingCalls> calls;  // with the last call's tensors
   CallRecord record;
-  bool whole = false;  // all blocks ran, since results of a part would not be final
 };
 
 }  // namespace kgrpo::evaluator_sim

@@ -18,6 +18,8 @@ constexpr double kImplausible = 0.9;    // fraction of the roofline time
 constexpr uint32_t kFurtherBlocks = 8;  // secretly chosen blocks that run at the timing size beside the counted ones
 constexpr uint64_t kFurtherStream = ~uint64_t{16};  // SubKey index of the stream that chooses them
 
+constexpr const char* kWithWholeNumbers = "At the timing size, with whole numbers: ";
+
 std::string TimeText(double seconds) {
   std::ostringstream text;
   text << std::setprecision(4);
@@ -40,6 +42,14 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 
 }  // namespace
 
+interpreter::TimingCalls KernelEvaluator::CallsOn(Run& run, std::shared_ptr<const TimingInputs> inputs) {
+  return {run, [&run, inputs = std::move(inputs)] {
+            const Problem& problem = run.open.problem;
+            return std::make_unique<Tensors>(run.session.memory(), problem, *inputs,
+                                             evaluator::KeyFromText(problem.digest));
+          }};
+}
+
 Trouble KernelEvaluator::NotTimed(const std::string& why) const {
   return {"not_timed", "It is correct at all correctness sizes, but was not timed: " + why +
                            ". So all blocks must run, and at the timing size they need more than the " +
@@ -48,20 +58,11 @@ Trouble KernelEvaluator::NotTimed(const std::string& why) const {
                            "launch, or raise the option warp_instructions."};
 }
 
-// Gives the next call a process of its own, and the device memory as it was before the first call.
-Trouble KernelEvaluator::StartAgain(Run& run) {
-  run.worker = workers_.TakeAndReplace();
-  return run.session.Load(*run.worker, run.kernel.object);
-}
-
 // Calls the launch function at the timing size and counts. Only a sample of blocks runs if their control flow shows
 // that they represent the others; else all blocks run.
-Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
-  const Problem& problem = run.open.problem;
-  timed->inputs = run.open.Timing(set);
-  timed->calls.emplace(run, [&run, &problem, inputs = timed->inputs] {
-    return std::make_unique<Tensors>(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));
-  });
+Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
+  timed->inputs = run.open.Timing();
+  timed->calls.emplace(CallsOn(run, timed->inputs));
   interpreter::TimingCalls& calls = *timed->calls;
   const uint32_t factor = run.thorough ? 2 : 1;
   // The counted blocks are the same in every evaluation, so that a kernel's time does not depend on its secret key. The
@@ -84,11 +85,9 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
     const bool complete = record.launches != 0 && record.blocks_run == record.blocks;
     if (!trouble && (complete || (final && !record.must_run_whole))) return {};
     calls.FreeTensors();
-    if (trouble || !final || !run.session.RestoreState()) {
-      if (Trouble again = StartAgain(run)) return again;
-    }
+    if (Trouble again = trouble || !final ? run.Start() : run.Restore()) return again;
   }
-  timed->whole = choice.whole = true;
+  run.runs_whole = choice.whole = true;
   std::vector<std::vector<uint64_t>> work;
   for (int pass = 0; pass < 2; ++pass) {
     if (const Trouble trouble = calls.Call(simt::Mode::kCounted, choice, &timed->record)) {
@@ -101,31 +100,47 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
     work = std::move(timed->record.work);
     choice.known_work = &work;
     calls.FreeTensors();
-    if (!run.session.RestoreState()) {
-      if (Trouble again = StartAgain(run)) return again;
-    }
+    if (Trouble again = run.Restore()) return again;
   }
   return {};
 }
 
 // Compares the outputs of one more call, whose inputs are whole numbers: small errors and small elements show, where
-// the results of such inputs are exact. Its time does not count.
+// the results of such inputs are exact. Its time does not count, so hardly a block is counted, and the call before has
+// checked for races.
 Trouble KernelEvaluator::CheckWholeNumbers(Run& run) {
+  const Problem& problem = run.open.problem;
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open, TimingSet::kWhole);
   if (expected == nullptr) return {};
   ThrowIfCancelled();
-  if (!run.session.RestoreState()) {
-    if (Trouble trouble = StartAgain(run)) return trouble;
+  if (Trouble trouble = run.Restore()) return trouble;
+  const std::shared_ptr<const TimingInputs> inputs = run.open.Timing(TimingSet::kWhole);
+  interpreter::TimingCalls calls = CallsOn(run, inputs);
+  const BlockChoice choice = {.blocks = 1,
+                              .further_blocks = 2 * kFurtherBlocks,
+                              .further_seed = evaluator::SubKey(run.key, kFurtherStream),
+                              .warp_instructions = options_.timing_warp_instructions};
+  CallRecord record;
+  bool all = true, done = false;
+  if (!run.runs_whole) {
+    const Trouble trouble = calls.Call(simt::Mode::kCounted, choice, &record);
+    all = record.launches != 0 && record.blocks_run == record.blocks;
+    done = !trouble && (all || interpreter::TimingCalls::IsFinal(record));
+    if (!done) {
+      calls.FreeTensors();
+      if (Trouble again = run.Start()) return again;
+    }
   }
-  TimedCall timed;
-  if (Trouble trouble = RunTimed(run, &timed, TimingSet::kWhole))
-    return trouble.code == "not_timed" ? Trouble{} : trouble;
-  const bool all = timed.record.blocks_run == timed.record.blocks;
-  for (size_t i = 0; i < run.open.problem.parameters.size(); ++i) {
-    if (!run.open.problem.parameters[i].IsWritten()) continue;
-    const simt::Allocation* memory = run.session.memory().Find(timed.calls->tensors().values()[i]);
-    if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, nullptr))
-      return {trouble.code, "At the timing size, with whole numbers: " + trouble.sentence, trouble.wrong};
+  if (!done) {
+    all = true;
+    if (const Trouble trouble = calls.Call(simt::Mode::kPlain, choice, &record))
+      return record.out_of_budget ? Trouble{} : Trouble{trouble.code, kWithWholeNumbers + trouble.sentence};
+  }
+  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+    if (!problem.parameters[i].IsWritten()) continue;
+    const simt::Allocation* memory = run.session.memory().Find(calls.tensors().values()[i]);
+    if (Trouble trouble = expected->Compare(i, *memory, inputs->files[i].get(), all, nullptr))
+      return {trouble.code, kWithWholeNumbers + trouble.sentence, trouble.wrong};
   }
   return {};
 }
@@ -166,8 +181,9 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
     return {trouble.code, "At the timing size: " + trouble.sentence, trouble.wrong};
   }
   ThrowIfCancelled();
-  if (Trouble trouble = timed.calls->CheckNewEdges(record, timed.whole, options_.timing_warp_instructions))
+  if (Trouble trouble = timed.calls->CheckNewEdges(record, run.runs_whole, options_.timing_warp_instructions))
     return {trouble.code, "At the timing size: " + trouble.sentence};
+  evaluation->not_judged = timed.calls->not_checked();
   const double floor = RooflineSeconds(problem, device_);
   evaluation->metrics.emplace_back("roofline_seconds", floor);
   evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);

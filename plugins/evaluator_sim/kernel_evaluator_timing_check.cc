@@ -54,9 +54,7 @@ Trouble KernelEvaluator::CheckByChecker(Run& run, const Tensors& tensors) {
 Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   ThrowIfCancelled();
   // The call before ran few blocks, so counters and flags in the candidate's own memory are only partly updated.
-  if (!run.session.RestoreState()) {
-    if (Trouble trouble = StartAgain(run)) return trouble;
-  }
+  if (Trouble trouble = run.Restore()) return trouble;
   const Problem& problem = run.open.problem;
   const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const Tensors tensors(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));

@@ -1,5 +1,7 @@
 #include "interpreter/code_not_judged.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -10,6 +12,7 @@
 #include "cuda_source/lexer.h"
 #include "cuda_source/own_headers.h"
 #include "judge/compile/compiled_kernel.h"  // KernelName
+#include "judge/problem/random.h"
 
 namespace kgrpo::interpreter {
 namespace {
@@ -17,6 +20,30 @@ namespace {
 using evaluator::Bindings;
 using evaluator::Problem;
 using simt::CodeNotRun;
+
+constexpr uint64_t kBeyondStream = ~uint64_t{17};  // SubKey index of the stream of these cases' inputs
+
+// The lines of the candidate's own files, which are named as it names them.
+class OwnLines {
+ public:
+  explicit OwnLines(const std::string& source) {
+    for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, "kernel.cu"))
+      own_.emplace(place.file, place.line);
+  }
+  std::vector<CodeNotRun::Line> Of(const std::vector<CodeNotRun::Line>& lines) const {
+    std::vector<CodeNotRun::Line> found;
+    for (const CodeNotRun::Line& line : lines) {
+      const auto place = std::find_if(own_.begin(), own_.end(), [&](const std::pair<std::string, int>& one) {
+        return one.second == line.line && line.file.ends_with(one.first);
+      });
+      if (place != own_.end()) found.push_back({place->first, line.line});
+    }
+    return found;
+  }
+
+ private:
+  std::set<std::pair<std::string, int>> own_;
+};
 
 // "30-31, kernels.cuh:7": lines with at most an empty one or a bracket between them are one range.
 std::string LinesText(const std::vector<CodeNotRun::Line>& lines) {
@@ -76,22 +103,18 @@ uint64_t TensorBytes(const Problem& problem, const Bindings& size) {
 
 std::vector<CodeNotRun> FindCodeNotJudged(const simt::Module& module, const std::vector<simt::Coverage>& coverage,
                                           const std::string& source) {
-  std::set<std::pair<std::string, int>> own;
-  for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, "kernel.cu"))
-    own.emplace(place.file, place.line);
+  const OwnLines own(source);
   std::vector<CodeNotRun> code = simt::FindCodeNotRun(module, coverage);
-  for (CodeNotRun& one : code) {
-    std::vector<CodeNotRun::Line> lines;
-    for (const CodeNotRun::Line& line : one.lines) {
-      const auto place = std::find_if(own.begin(), own.end(), [&](const std::pair<std::string, int>& place) {
-        return place.second == line.line && line.file.ends_with(place.first);
-      });
-      if (place != own.end()) lines.push_back({place->first, line.line});
-    }
-    one.lines = std::move(lines);
-  }
+  for (CodeNotRun& one : code) one.lines = own.Of(one.lines);
   std::erase_if(code, [](const CodeNotRun& one) { return one.lines.empty(); });
   return code;
+}
+
+std::string LinesOfEdges(const simt::Module& module, const std::vector<std::pair<uint32_t, uint32_t>>& edges,
+                         const std::string& source) {
+  std::set<CodeNotRun::Line> lines;
+  for (const auto& [kernel, at] : edges) lines.insert(simt::LineAt(module, kernel, at));
+  return LinesText(OwnLines(source).Of({lines.begin(), lines.end()}));
 }
 
 std::string NotJudgedText(const simt::Module& module, const std::vector<CodeNotRun>& code, const std::string& source) {
@@ -157,6 +180,41 @@ std::vector<Bindings> SizesBeyond(const Problem& problem, const std::vector<Code
     }
   }
   return sizes;
+}
+
+Trouble TryFurtherSizes(LoadedKernel& loaded, const FurtherSizes& how, std::string* not_judged) {
+  const auto find = [&] {
+    return FindCodeNotJudged(loaded.session.module(), loaded.session.coverage(), loaded.kernel.source);
+  };
+  std::vector<CodeNotRun> code = find();
+  const std::vector<Bindings> sizes = how.reference ? SizesBeyond(how.problem, code) : std::vector<Bindings>();
+  const std::shared_ptr<LoadedKernel> reference = sizes.empty() ? nullptr : how.reference();
+  for (size_t s = 0; s < sizes.size() && reference != nullptr; ++s) {
+    std::vector<evaluator::CorrectnessCase> cases(2);  // two variants: with checks, and with the last block first
+    for (int i = 0; i < 2; ++i) {
+      evaluator::CorrectnessCase& one = cases[static_cast<size_t>(i)];
+      one.size = &sizes[s];
+      one.where = evaluator::SizeText(sizes[s]) + ", beyond a constant of the kernel,";
+      one.key = evaluator::SubKey(evaluator::SubKey(how.key, kBeyondStream), static_cast<uint64_t>(i));
+      one.variant = i;
+    }
+    // A size counts only if the problem's own kernel is correct there.
+    const auto judge = [&](LoadedKernel& one) {
+      if (Trouble trouble = one.Start()) return trouble;
+      return InterpretedCases(one, how.problem, cases, how.rules(cases)).Run();
+    };
+    try {
+      if (judge(*reference)) continue;
+    } catch (const Error& error) {  // tensors that do not fit, or an oracle that fails
+      if (error.code() == KGRPO_ERROR_CANCELLED) throw;
+      continue;
+    }
+    if (Trouble trouble = judge(loaded)) return trouble;
+  }
+  if (!sizes.empty()) code = find();
+  const std::string lines = NotJudgedText(loaded.session.module(), code, loaded.kernel.source);
+  *not_judged += (not_judged->empty() || lines.empty() ? "" : "; ") + lines;
+  return {};
 }
 
 }  // namespace kgrpo::interpreter

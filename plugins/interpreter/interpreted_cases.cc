@@ -247,4 +247,27 @@ Trouble InterpretedCases::Run() {
   return trouble;
 }
 
+InterpretedCases::Options RulesOf(const evaluator::OpenProblem& open, const std::vector<CorrectnessCase>& cases,
+                                  ReferenceOutputsOf reference) {
+  InterpretedCases::Options rules;
+  if (reference) {
+    rules.reference = [&cases, reference = std::move(reference)](size_t i, const auto& arguments) {
+      return reference(cases[i], arguments);
+    };
+  }
+  if (open.checker != nullptr) {
+    rules.check = [&open](const auto& arguments, const auto& outputs) {
+      return open.checker->Check(open.problem, arguments, outputs);
+    };
+  } else if (open.oracle != nullptr) {
+    rules.oracle = [&open, &cases](size_t i, const auto& arguments) {
+      return open.oracle->Run(open.problem, *cases[i].size, arguments);
+    };
+    rules.expected = rules.oracle;
+  } else {
+    rules.expected = rules.reference;
+  }
+  return rules;
+}
+
 }  // namespace kgrpo::interpreter

@@ -13,6 +13,7 @@
 
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
+#include "judge/front/open_problem.h"
 #include "judge/verdict/case_verdict.h"
 #include "judge/verdict/comparison.h"  // WorstErrors
 #include "judge/verdict/oracle.h"      // Checker
@@ -112,5 +113,12 @@ class InterpretedCases {
   double oracle_seconds_ = 0;
   bool host_timed_out_ = false;
 };
+
+// What decides on the outputs of `cases`: the problem's checker, or its oracle, or else the outputs of its reference.
+// `reference` gives these for any case; null: there are none. The arguments outlive the result.
+using ReferenceOutputsOf = std::function<std::vector<evaluator::Expected>(const evaluator::CorrectnessCase&,
+                                                                          const std::vector<evaluator::Argument>&)>;
+InterpretedCases::Options RulesOf(const evaluator::OpenProblem& open,
+                                  const std::vector<evaluator::CorrectnessCase>& cases, ReferenceOutputsOf reference);
 
 }  // namespace kgrpo::interpreter

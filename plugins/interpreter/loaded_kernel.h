@@ -40,6 +40,8 @@ struct LoadedKernel {
   // Takes a fresh process, which loads the object, and ends the one before. The device's variables are as at a
   // program's start.
   Trouble Start();
+  // Restores the device's state as it was at session.KeepState: without tensors, in the same process if that can be.
+  Trouble Restore() { return session.RestoreState() ? Trouble{} : Start(); }
 
   const evaluator::CompiledKernel kernel;
   WorkerPool& workers;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "interpreter/code_not_judged.h"  // LinesOfEdges
+
 namespace kgrpo::interpreter {
 namespace {
 
@@ -10,11 +12,6 @@ namespace {
 constexpr uint64_t kCheckedInstructions = 300'000;
 
 }  // namespace
-
-Trouble TimingCalls::Restore() {
-  tensors_.reset();
-  return loaded_.session.RestoreState() ? Trouble{} : loaded_.Start();
-}
 
 Trouble TimingCalls::Call(simt::Mode mode, BlockChoice choice, CallRecord* record) {
   constexpr int kMostCalls = 8;
@@ -49,21 +46,29 @@ bool TimingCalls::IsFinal(const CallRecord& record) {
 Trouble TimingCalls::CheckNewEdges(const CallRecord& record, bool whole, uint64_t warp_instructions) {
   constexpr size_t kMostBlocks = 4;            // of a launch
   constexpr uint64_t kMostAgain = 30'000'000;  // warp instructions, where all blocks must run again
-  if (whole && record.warp_instructions > kMostAgain) return {};
   std::vector<std::vector<uint64_t>> blocks;
-  bool any = false;
+  std::vector<std::pair<uint32_t, uint32_t>> edges;  // of a kernel each
   for (const auto& [kernel, firsts] : record.firsts) {
     std::vector<uint64_t>& of_launch = blocks.emplace_back();
     for (const simt::Coverage::First& first : firsts) {
-      if (loaded_.session.coverage()[kernel].Unchecked(first.at) == 0 || of_launch.size() == kMostBlocks) continue;
+      if (loaded_.session.coverage()[kernel].Unchecked(first.at) == 0) continue;
+      edges.emplace_back(kernel, first.at);
+      if (of_launch.size() == kMostBlocks) continue;
       if (std::find(of_launch.begin(), of_launch.end(), first.block) == of_launch.end())
         of_launch.push_back(first.block);
     }
     std::sort(of_launch.begin(), of_launch.end());
-    any = any || !of_launch.empty();
   }
-  if (!any) return {};
-  if (Trouble trouble = Restore()) return trouble;
+  if (edges.empty()) return {};
+  const auto leave_out = [&] {
+    not_checked_ = "races in the branches and loops at " +
+                   LinesOfEdges(loaded_.session.module(), edges, loaded_.kernel.source) +
+                   ", which only the timing size takes";
+    return Trouble{};
+  };
+  if (whole && record.warp_instructions > kMostAgain) return leave_out();
+  tensors_.reset();
+  if (Trouble trouble = loaded_.Restore()) return trouble;
   CallRecord checked;
   const Trouble trouble = Call(simt::Mode::kPlain,
                                {.warp_instructions = warp_instructions,
@@ -71,14 +76,11 @@ Trouble TimingCalls::CheckNewEdges(const CallRecord& record, bool whole, uint64_
                                 .checked_blocks = &blocks,
                                 .only_checked = !whole},
                                &checked);
-  return checked.out_of_budget ? Trouble{} : trouble;
+  return checked.out_of_budget ? leave_out() : trouble;
 }
 
 Trouble TimingCalls::Check(uint64_t seed, bool whole, uint64_t warp_instructions) {
   constexpr uint32_t kSampled = 24, kFurther = 8;
-  const auto found = [](const Trouble& trouble) {
-    return trouble.code == "race" || trouble.code == "uninitialised" ? trouble : Trouble{};
-  };
   BlockChoice choice = {.further_seed = seed, .warp_instructions = warp_instructions};
   AddChecks(&choice);
   loaded_.session.KeepState();
@@ -88,12 +90,12 @@ Trouble TimingCalls::Check(uint64_t seed, bool whole, uint64_t warp_instructions
     choice.further_blocks = kFurther;
     const Trouble trouble = Call(simt::Mode::kCounted, choice, &record);
     if (IsSure(trouble, record)) return trouble;
-    if (!trouble && IsFinal(record)) return found(CheckNewEdges(record, false, warp_instructions));
+    if (!trouble && IsFinal(record)) return CheckNewEdges(record, false, warp_instructions);
     tensors_.reset();
-    if (Trouble again = loaded_.Start()) return {};
+    if (Trouble again = loaded_.Start()) return again;
   }
-  if (const Trouble trouble = Call(simt::Mode::kPlain, choice, &record)) return found(trouble);
-  return found(CheckNewEdges(record, true, warp_instructions));
+  if (Trouble trouble = Call(simt::Mode::kPlain, choice, &record)) return trouble;
+  return CheckNewEdges(record, true, warp_instructions);
 }
 
 }  // namespace kgrpo::interpreter

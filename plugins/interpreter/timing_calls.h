@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "interpreter/loaded_kernel.h"
@@ -36,18 +37,20 @@ class TimingCalls {
   // Checks in full the blocks that took a branch, or began a loop's second turn, which no checked block took before.
   // `record` is of the last call, in which all blocks ran if `whole`.
   Trouble CheckNewEdges(const CallRecord& record, bool whole, uint64_t warp_instructions);
+  // What CheckNewEdges left out, since all blocks would have to run again for too long: "races in the branches and
+  // loops at line 12, which only the timing size takes"; or empty.
+  const std::string& not_checked() const { return not_checked_; }
 
   // The checks without counts: a call of some blocks, chosen by `seed`, and the blocks that took new edges in it. All
-  // blocks run if `whole`, or if those that ran may depend on others. Returns what the checks found; no other trouble.
+  // blocks run if `whole`, or if those that ran may depend on others. Only a `race` or `uninitialised` accuses: with
+  // any other trouble the calls could not be finished.
   Trouble Check(uint64_t seed, bool whole, uint64_t warp_instructions);
 
  private:
-  // Restores the device's state as before the first call (DeviceSession::KeepState).
-  Trouble Restore();
-
   LoadedKernel& loaded_;
   const std::function<std::unique_ptr<Tensors>()> make_;
   std::unique_ptr<Tensors> tensors_;
+  std::string not_checked_;
 };
 
 }  // namespace kgrpo::interpreter

@@ -308,5 +308,44 @@ TEST_F(FurtherCasesTest, HalvesAreRoundedOnce) {
   }
 }
 
+// At a size that a constant of the kernel chose, outputs have the scale of the oracle's conditioning, as everywhere:
+// the two halves of a row cancel.
+TEST_F(FurtherCasesTest, SumsThatCancelBeyondAConstant) {
+  const auto difference = [](const std::string& sum, const std::string& beyond) {
+    return "__device__ void Row(const float* x, float* out, int cols) {\n"
+           "  __shared__ double parts[16];\n  " +
+           sum +
+           " s = 0;\n  for (int c = threadIdx.x; c < cols; c += 16) s += c < cols / 2 ? x[c] : -x[c];\n"
+           "  parts[threadIdx.x] = s;\n  __syncthreads();\n  if (threadIdx.x > 0) return;\n"
+           "  double total = 0;\n  for (int t = 0; t < 16; ++t) total += parts[t];\n  *out = total;\n}\n"
+           "__global__ void k(const float* x, float* out, int cols) {\n"
+           "  Row(x + blockIdx.x * (size_t)cols, out + blockIdx.x, cols);\n  if (cols < 5000 || threadIdx.x > 0) "
+           "return;\n"
+           "  out[blockIdx.x] " +
+           beyond +
+           ";\n}\n"
+           "extern \"C\" void launch(const float* x, float* out, int rows, int cols) { k<<<rows, 16>>>(x, out, cols); "
+           "}\n";
+  };
+  const OpenProblem open = Open(
+      {"difference",
+       "  - {name: x, role: input, dtype: float32, shape: [rows, cols], distribution: large_offset, offset: 100}\n"
+       "  - {name: out, role: output, dtype: float32, shape: [rows]}\n"
+       "  - {name: rows, role: scalar, dtype: int32, value: rows}\n"
+       "  - {name: cols, role: scalar, dtype: int32, value: cols}\n",
+       "sizes: {visible: [{rows: 1, cols: 1000}], hidden: [{rows: 2, cols: 600}], timing: {rows: 64, cols: 1200}}\n"
+       "accumulations: \"cols\"\nneeds: {bytes: \"4*rows*cols\", flops: 0}\n",
+       difference("double", "*= 1"),
+       "extern \"C\" void oracle(const double* x, double* out, int64_t rows, int64_t cols) {\n"
+       "  for (int64_t r = 0; r < rows; ++r)\n    for (int64_t c = 0; c < cols; ++c)\n"
+       "      out[r] += c < cols / 2 ? x[r * cols + c] : -x[r * cols + c];\n}\n"});
+  const KernelEvaluation right = Judge(open, difference("float", "*= 1.000001f"));
+  EXPECT_EQ(right.verdict, "correct") << right.diagnosis;
+  EXPECT_EQ(right.not_judged, "");
+  const KernelEvaluation wrong = Judge(open, difference("float", "= 0"));
+  EXPECT_EQ(wrong.verdict, "wrong");
+  EXPECT_THAT(wrong.diagnosis, HasSubstr("beyond a constant of the kernel,"));
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator_sim

@@ -150,7 +150,7 @@ TEST(ProblemFindings, LinesOfTheReferenceThatNoCallRunsAreReported) {
     return reference;
   });
   ASSERT_EQ(CodesOf(findings), "lines_not_run");
-  EXPECT_EQ(findings[0].sentence, "In reference.cu no call runs line 7, which no size reaches: n > 4096.");
+  EXPECT_EQ(findings[0].sentence, "Not judged in reference.cu: line 7, which no size reaches: n > 4096.");
 }
 
 // Five seeds are evaluated; each finding names the widest error and a tolerance that leaves room.

@@ -152,6 +152,31 @@ TEST(InterpretedChecks, PinnedHostMemoryAccusesNobody) {
   EXPECT_EQ(Interpret(launch("a = new float[1];")).trouble.code, "out_of_bounds");
 }
 
+// At a size beyond a constant of the kernel, which the device does not run, values count. Lines that no size reaches
+// are named.
+TEST(InterpretedChecks, SizesBeyondAConstant) {
+  Bench bench;
+  const evaluator::OpenProblem open(bench.problem, testing::TempDir(), evaluator::Rules::kOurs);
+  InterpretedChecks checks(bench.sandbox, bench.helpers, "h100", 1, {});
+  const auto reference =
+      std::make_shared<const evaluator::CompiledKernel>(bench.Compile(bench.problem.reference_source));
+  const auto interpret = [&](const std::string& condition) {
+    const evaluator::CompiledKernel kernel = bench.Compile(
+        Affine("  if (" + condition + ") {\n    __threadfence();\n    out[0] = 0;\n    return;\n  }\n" + kPlain));
+    return checks
+        .Start(
+            bench.problem, kernel, evaluator::CorrectnessCases(bench.problem, 1, 1), nullptr, [&] { return reference; },
+            &open)
+        .Get();
+  };
+  const Trouble wrong = Decide({}, interpret("n == 5000").trouble);
+  EXPECT_EQ(wrong.code, "wrong");
+  EXPECT_THAT(wrong.sentence, HasSubstr("beyond a constant of the kernel,"));
+  const InterpretedFinding never = interpret("n > 2000000000");
+  EXPECT_EQ(never.trouble.code, "") << never.trouble.sentence;
+  EXPECT_EQ(never.not_judged, "lines 3-5, which no size reaches: n > 2000000000");
+}
+
 // More candidates than threads: each gets its own finding.
 TEST(InterpretedChecks, ManyAtOnceOnFewThreads) {
   Bench bench;

@@ -340,7 +340,7 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeR
          "Raise sizes.timing until the reference takes 20 us or more."});
   }
   if (!not_judged.empty()) {
-    findings.push_back({"lines_not_run", "In reference.cu no call runs " + not_judged + ".",
+    findings.push_back({"lines_not_run", "Not judged in reference.cu: " + not_judged + ".",
                         "Add a size that reaches them to sizes.visible or sizes.hidden, or remove them."});
   }
   return findings;

@@ -212,14 +212,27 @@ class Ran {
   std::vector<bool> reached_;       // by block
 };
 
+Line LineIn(const Program& program, const Kernel& kernel, uint32_t pc) {
+  const SourceLine& line = kernel.lines[pc];
+  return {line.file < program.files.size() ? program.files[line.file] : "", line.line};
+}
+
 }  // namespace
+
+CodeNotRun::Line LineAt(const Module& module, uint32_t kernel, uint32_t edge) {
+  const Kernel& one = module.program().kernels[kernel];
+  if (edge < one.code.size()) return LineIn(module.program(), one, edge);
+  for (uint32_t pc = 0; pc < one.code.size(); ++pc) {
+    const Instruction& in = one.code[pc];
+    const auto first = static_cast<uint32_t>(one.code.size()) + in.extra;
+    if (in.run == &BranchIndexed && edge >= first && edge - first < static_cast<uint32_t>(in.offset))
+      return LineIn(module.program(), one, pc);
+  }
+  return {};
+}
 
 std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<Coverage>& by_kernel) {
   const Program& program = module.program();
-  const auto line_at = [&](const Kernel& kernel, uint32_t pc) {
-    const SourceLine& line = kernel.lines[pc];
-    return Line{line.file < program.files.size() ? program.files[line.file] : "", line.line};
-  };
   std::vector<Ran> kernels;
   std::set<Line> ran;
   for (size_t k = 0; k < program.kernels.size(); ++k) {
@@ -227,7 +240,7 @@ std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<C
     kernels.emplace_back(kernel, by_kernel[k]);
     for (uint32_t b = 0; b < kernel.blocks.size(); ++b)
       for (uint32_t pc = kernel.blocks[b].first; kernels.back().Reached(b) && pc < kernel.blocks[b].last; ++pc)
-        ran.insert(line_at(kernel, pc));
+        ran.insert(LineIn(program, kernel, pc));
   }
   std::vector<CodeNotRun> all;
   std::set<Line> named;
@@ -246,7 +259,7 @@ std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<C
     std::set<Line> lines;
     for (const uint32_t b : kernels[k].From(block))
       for (uint32_t pc = kernel.blocks[b].first; pc < kernel.blocks[b].last; ++pc)
-        if (const Line line = line_at(kernel, pc); line.line > 0 && !ran.contains(line)) lines.insert(line);
+        if (const Line line = LineIn(program, kernel, pc); line.line > 0 && !ran.contains(line)) lines.insert(line);
     std::erase_if(lines, [&](const Line& line) { return !named.insert(line).second; });
     if (!lines.empty()) push(k, lines, boundary);
   };
@@ -269,7 +282,7 @@ std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<C
     for (uint32_t b = 0; b < program.kernels[k].blocks.size(); ++b) {
       const BasicBlock& block = program.kernels[k].blocks[b];
       for (uint32_t pc = block.first; kernels[k].Reached(b) && pc < block.last; ++pc) {
-        const Line line = line_at(program.kernels[k], pc);
+        const Line line = LineIn(program, program.kernels[k], pc);
         const std::optional<Boundary> other = kernels[k].OtherOutcome(pc, by_kernel[k].parameters);
         if (other && line.line > 0 && known.insert({other->parameter, other->constant}).second &&
             named.insert(line).second)

@@ -39,4 +39,7 @@ struct CodeNotRun {
 // `by_kernel`: of all launches so far. A kernel that was never launched is one entry, without a boundary.
 std::vector<CodeNotRun> FindCodeNotRun(const Module& module, const std::vector<Coverage>& by_kernel);
 
+// The line of an instruction, which has an index of Coverage::edges; line 0 if it is not known.
+CodeNotRun::Line LineAt(const Module& module, uint32_t kernel, uint32_t edge);
+
 }  // namespace kgrpo::simt
