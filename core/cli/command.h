@@ -35,7 +35,7 @@ inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* se
   return command->add_option("--set", *settings, what)->type_name("KEY=VALUE")->expected(1)->take_all();
 }
 
-// `--include DIR`, likewise. `besides`: where headers are looked for first.
+// `--include DIR`, any number of times. `besides`: the folders that are searched in any case.
 inline CLI::Option* AddIncludeOption(CLI::App* command, std::vector<std::string>* folders, const std::string& besides) {
   return command->add_option("--include", *folders, "A folder of own headers, besides " + besides)
       ->type_name("DIR")

@@ -430,7 +430,9 @@ std::string DeviceEvaluator::Describe() const {
        << (busy_ ? "; kernels of another program run on it: times will not repeat" : "")
        << (clocks_.known() ? "" : "; NVML is missing, so throttled clocks are not detected");
   text << "\nchecks: "
-       << (interpreted_checks_ ? "every correctness case is interpreted too, with every check" : "device only")
+       << (interpreted_checks_
+               ? "every correctness case is interpreted too, with every check; whole numbers at correctness sizes"
+               : "device only")
        << (not_interpreted_.empty() ? "" : ": " + not_interpreted_);
   if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();

@@ -1,5 +1,7 @@
 #include "interpreter/interpreted_cases.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -160,7 +162,14 @@ evaluator::CaseRule InterpretedCases::RuleOf(size_t i, const std::vector<Argumen
 
 Trouble InterpretedCases::JudgeOutputs(size_t i, const std::vector<std::vector<uint8_t>>& outputs) {
   const Clock::time_point asked = Clock::now();
-  const std::vector<Expected> expected = options_.expected(i, placed_->arguments);
+  std::vector<Expected> expected;
+  try {
+    expected = options_.expected(i, placed_->arguments);
+  } catch (const Error& error) {
+    if (!cases_[i].further || error.code() != KGRPO_ERROR_INVALID) throw;
+    NoteUndecided(i, "nothing says which outputs are right");
+    return {};
+  }
   std::vector<std::vector<bool>> unwritten(outputs.size());
   for (size_t p = 0; p < outputs.size(); ++p) {
     if (problem_.parameters[p].IsWritten()) unwritten[p] = placed_->tensors->Unwritten(p);

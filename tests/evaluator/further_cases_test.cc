@@ -347,5 +347,27 @@ TEST_F(FurtherCasesTest, SumsThatCancelBeyondAConstant) {
   EXPECT_THAT(wrong.diagnosis, HasSubstr("beyond a constant of the kernel,"));
 }
 
+// Without an oracle the reference says what is right. At a size above the timing size, which it refuses, nothing does:
+// kernels that take it are no error.
+TEST_F(FurtherCasesTest, AReferenceThatRefusesADrawnSize) {
+  const auto reversed = [](const std::string& first) {
+    return "__global__ void k(const float* x, float* y, int n) {\n  " + first +
+           "\n  for (int i = threadIdx.x; i < n; i += 256) y[i] = x[n - 1 - i];\n}\n"
+           "extern \"C\" void launch(const float* x, float* y, int n) { k<<<1, 256>>>(x, y, n); }\n";
+  };
+  const OpenProblem open = Open({"reversed",
+                                 "  - {name: x, role: input, dtype: float32, shape: [n]}\n"
+                                 "  - {name: y, role: output, dtype: float32, shape: [n]}\n"
+                                 "  - {name: n, role: scalar, dtype: int32, value: n}\n",
+                                 "sizes: {visible: [{n: 700}], hidden: [{n: 33}, {n: 100}], timing: {n: 1000}}\n"
+                                 "needs: {bytes: \"8*n\", flops: 0}\n",
+                                 reversed("if (n > 1000) __trap();"), ""});
+  const KernelEvaluation reference = Judge(open, open.problem.reference_source);
+  EXPECT_EQ(reference.verdict, "correct") << reference.diagnosis;
+  EXPECT_EQ(reference.undecided.size(), 1u);
+  const KernelEvaluation right = Judge(open, reversed(""));
+  EXPECT_EQ(right.verdict, "correct") << right.diagnosis;
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator_sim

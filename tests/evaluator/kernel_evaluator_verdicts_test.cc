@@ -112,19 +112,20 @@ TEST_F(KernelEvaluatorTest, LinesThatNoListedSizeRuns) {
   EXPECT_EQ(Affine(WithKernel(kHonestBody)).not_judged, "");
 }
 
-// Two launches, so that all blocks would have to run again: too many to check the second turn of the loop, which no
-// other size takes.
-TEST_F(KernelEvaluatorTest, LoopsThatOnlyALongCallRepeats) {
+// Two launches, so that all blocks would have to run again: too long for a check of the one block whose branch no other
+// size takes.
+TEST_F(KernelEvaluatorTest, BranchesThatOnlyALongCallTakes) {
   const KernelEvaluation evaluation = Affine(
       "__global__ void Nothing() {}\n"
       "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
       "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i >= n) return;\n  float s = 0, v = x[i];\n"
       "#pragma unroll 1\n"
       "  for (int turn = 0; turn < n / 4096; ++turn) s = 0.5f * s + v;\n"
+      "  if (blockIdx.x == 2077) {\n    __threadfence();\n    s += y[i];\n  }\n"
       "  out[i] = 2.0f * v + y[i] + 0.0f * s;\n}\n" +
-      evaluator::kLaunch + " { Nothing<<<1, 1>>>(); " + evaluator::kHonest + " }\n");
+      kLaunch + " { Nothing<<<1, 1>>>(); " + kHonest + " }\n");
   EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
-  EXPECT_EQ(evaluation.not_judged, "races in the branches and loops at line 7, which only the timing size takes");
+  EXPECT_EQ(evaluation.not_judged, "races in the branches and loops at line 8, which only the timing size takes");
 }
 
 TEST_F(KernelEvaluatorTest, WrongResults) {
