@@ -6,11 +6,16 @@ install(CODE "execute_process(COMMAND python3 \"${PROJECT_SOURCE_DIR}/scripts/ma
   \"${CMAKE_BINARY_DIR}/kgrpo-host.1\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
 install(FILES "${CMAKE_BINARY_DIR}/kgrpo-host.1" DESTINATION share/man/man1 COMPONENT runtime)
 
+install(FILES scripts/completion/kgrpo-host.bash DESTINATION share/bash-completion/completions RENAME kgrpo-host COMPONENT runtime)
+install(FILES scripts/completion/_kgrpo-host DESTINATION share/zsh/site-functions COMPONENT runtime)
+install(FILES scripts/completion/kgrpo-host.fish DESTINATION share/fish/vendor_completions.d COMPONENT runtime)
+
 kgrpo_shipped_plugins(plugins)
 foreach(plugin IN LISTS plugins)
   set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN/libtorch/lib;${KGRPO_LIBTORCH}/lib")
   install(TARGETS ${plugin} LIBRARY DESTINATION lib/kgrpo COMPONENT runtime)
 endforeach()
+install(FILES "${CMAKE_BINARY_DIR}/lib/kgrpo/libtorch_cpu.so.hint" DESTINATION lib/kgrpo COMPONENT runtime OPTIONAL)
 if(TARGET kgrpo_gpu)
   install(TARGETS kgrpo_gpu LIBRARY DESTINATION lib/kgrpo/policy_qwen COMPONENT runtime)
 endif()

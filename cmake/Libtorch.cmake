@@ -12,7 +12,7 @@ if(NOT KGRPO_LIBTORCH)
   endif()
 endif()
 if(NOT EXISTS "${KGRPO_LIBTORCH}/lib/libtorch_cpu.so")
-  message(FATAL_ERROR "libtorch not found at '${KGRPO_LIBTORCH}': run scripts/setup, or set KGRPO_LIBTORCH to the folder "
+  message(FATAL_ERROR "libtorch not found at '${KGRPO_LIBTORCH}': run scripts/setup to the folder "
                       "that holds lib/libtorch_cpu.so (in a Python environment: site-packages/torch)")
 endif()
 
@@ -21,3 +21,6 @@ target_include_directories(kgrpo_libtorch SYSTEM INTERFACE
   "${KGRPO_LIBTORCH}/include" "${KGRPO_LIBTORCH}/include/torch/csrc/api/include")
 target_link_libraries(kgrpo_libtorch INTERFACE "${KGRPO_LIBTORCH}/lib/libtorch_cpu.so" "${KGRPO_LIBTORCH}/lib/libc10.so")
 target_link_options(kgrpo_libtorch INTERFACE "LINKER:-rpath-link,${KGRPO_LIBTORCH}/lib" "LINKER:--allow-shlib-undefined")
+# What the host says when a plugin does not find it, or finds one of another release.
+file(WRITE "${CMAKE_BINARY_DIR}/lib/kgrpo/libtorch_cpu.so.hint"
+  "built for PyTorch 2.11.0: pip install 'kgrpo[train]' or torch==2.11.0\n")

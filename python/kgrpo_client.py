@@ -22,6 +22,7 @@ import itertools
 import json
 import os
 import pathlib
+import socket
 import threading
 import time
 import urllib.parse
@@ -108,6 +109,8 @@ class Client:
         self._turn = itertools.count()
         self._lock = threading.Lock()
         self._idle = {}  # open connections that are not in use, by server
+        self._busy = set()  # connections with a request under way
+        self._aborted = False
 
     def close(self):
         """Ends the connections that are kept. `with Client() as client:` does it too."""
@@ -115,6 +118,15 @@ class Client:
             idle, self._idle = self._idle, {}
         for connection in itertools.chain.from_iterable(idle.values()):
             connection.close()
+
+    def abort(self):
+        """Ends this client from another thread: calls under way raise ServiceError, and the service drops their requests."""
+        with self._lock:
+            self._aborted, busy = True, list(self._busy)
+        for connection in busy:
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+        self.close()
 
     def __enter__(self):
         return self
@@ -241,7 +253,7 @@ class Client:
                     pause = float(response.getheader("Retry-After") or 1)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 failures[server] = "%s: %s" % (type(error).__name__, error)
-            if time.monotonic() > end:
+            if self._aborted or time.monotonic() > end:
                 break
             if (attempt + 1) % len(self._servers) == 0:  # every server was tried
                 time.sleep(min(10.0, max(pause, 0.1 * 2 ** min(attempt // len(self._servers), 6))))
@@ -261,6 +273,10 @@ class Client:
         headers = {"Content-Type": "application/json"}
         if self._token:
             headers["Authorization"] = "Bearer " + self._token
+        with self._lock:
+            if self._aborted:
+                raise ServiceError("the client was ended by abort()")
+            self._busy = {one for one in self._busy if one.sock is not None} | {connection}
         try:
             connection.request(method, path, None if text is None else text.encode(), headers)
             return connection, connection.getresponse()
@@ -278,6 +294,7 @@ class Client:
             connection.close()
             return
         with self._lock:
+            self._busy.discard(connection)
             self._idle.setdefault(server, []).append(connection)
 
     @staticmethod

@@ -12,6 +12,7 @@ enum ExitCode {
   kUsage = 2,        // the command line is wrong
   kBadInput = 3,     // a pipeline, problem, model or data file is wrong
   kUnavailable = 4,  // a device, tool or service is missing
+  kUnmet = 5,        // a kernel does not meet what the command line requires of it
   kInterrupted = 130,
 };
 

@@ -1,10 +1,13 @@
 #include "cli/command_line.h"
 
 #include <kgrpo/abi.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 #include "base/cancel.h"
@@ -16,9 +19,55 @@
 
 namespace kgrpo::cli {
 
+namespace {
+
+// Descriptions of options as lines that fit the terminal; as one line where the output is not a terminal.
+class WrappedHelp : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_desc(option);
+    winsize size = {};
+    constexpr size_t kNames = 30;  // CLI11's column of names
+    if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2 * kNames)
+      return text;
+    const size_t width = size.ws_col - kNames;
+    for (size_t begin = 0; text.size() - begin > width;) {
+      const size_t space = text.rfind(' ', begin + width);
+      if (space == std::string::npos || space <= begin) break;
+      text[space] = '\n';
+      begin = space + 1;
+    }
+    return text;
+  }
+};
+
+// True if the chosen command was given --json.
+bool AsksForJson(const CLI::App& app) {
+  const CLI::Option* json = app.get_option_no_throw("--json");
+  if (json != nullptr && json->count() > 0) return true;
+  return std::ranges::any_of(app.get_subcommands(), [](const CLI::App* chosen) { return AsksForJson(*chosen); });
+}
+
+// The word of an exit code in JSON.
+const char* WordOf(int code) {
+  switch (code) {
+    case kBadInput:
+      return "invalid";
+    case kUnavailable:
+      return "unavailable";
+    case kInterrupted:
+      return "interrupted";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
 CommandLine::CommandLine(const std::string& description) : app_(description, "kgrpo-host") {
   app_.set_version_flag("--version", "kgrpo-host " KGRPO_VERSION " (plugin ABI " + std::to_string(KGRPO_ABI_MAJOR) +
                                          "." + std::to_string(KGRPO_ABI_MINOR) + ")");
+  app_.formatter(std::make_shared<WrappedHelp>());
   app_.require_subcommand(1);
   app_.fallthrough();
   app_.add_option("--plugin-path", globals_.plugin_path,
@@ -44,23 +93,28 @@ int CommandLine::Run(std::vector<std::string> arguments) {
   InitLog(globals_.verbose ? LogLevel::kDebug : globals_.quiet ? LogLevel::kWarning : LogLevel::kInfo);
   HandleSignals();
   ExplainFaults();
-  const int code = ReportErrors(action_);
+  const int code = ReportErrors(action_, AsksForJson(app_));
   ExpectExit();
   return code;
 }
 
-int ReportErrors(const std::function<int()>& work) {
+int ReportErrors(const std::function<int()>& work, bool as_json) {
+  const auto told = [as_json](std::string message, int code) {
+    HideKeys(&message);
+    if (as_json) PrintJson({{"error", {{"code", WordOf(code)}, {"exit_code", code}, {"message", message}}}});
+    return code;
+  };
   try {
     return work();
   } catch (const ConfigError& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return kBadInput;
+    return told(error.what(), kBadInput);
   } catch (const Error& error) {
     PrintError(error.what());
-    return ExitCodeOf(error.code());
+    return told(error.what(), ExitCodeOf(error.code()));
   } catch (const std::exception& error) {
     PrintError(error.what());
-    return kFailed;
+    return told(error.what(), kFailed);
   }
 }
 

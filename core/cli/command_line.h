@@ -28,8 +28,9 @@ class CommandLine {
   Action action_;
 };
 
-// Runs `work`. Prints what it throws on standard error, and returns its exit code.
-int ReportErrors(const std::function<int()>& work);
+// Runs `work`. Prints what it throws on standard error, with `as_json` also on standard output as
+// {"error": {code, exit_code, message}}, and returns its exit code.
+int ReportErrors(const std::function<int()>& work, bool as_json = false);
 
 // Prints "error: MESSAGE" without keys of services: the user may have written one at a wrong place, such as a folder's
 // name.

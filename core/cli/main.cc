@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>  // setenv
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -114,6 +115,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems"},
     {"coder-check", "", "kgrpo-eval", "Ask a pipeline's coder once, and show request, answer and cost"},
     {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP"},
+    {"mcp", "", "../share/kgrpo/python/kgrpo_mcp.py", "The evaluator as tools for coding agents, over MCP", true},
     {"merge", "", "kgrpo-report", "An adapter and its base as one whole model"}};
 
 // Adds the commands, so that help lists them and a misspelt one is told the closest.
@@ -141,7 +143,8 @@ void RunOtherProgram(const std::vector<std::string>& arguments) {
     std::string advice = "build the target " + program.stem().string();
     if (program.extension() == ".py") {
       line.insert(line.begin(), ChosenPython());
-      advice = "set KGRPO_PYTHON to a Python that has PyTorch";
+      advice = "set KGRPO_PYTHON to a Python that has the packages it needs";
+      setenv("KGRPO_HOST", (HostFolder() / "kgrpo-host").c_str(), 1);  // what the script calls
     }
     const size_t first = other.only_rest ? words[own - 1] + 1 : 0;
     line.insert(line.end(), arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end());
@@ -153,6 +156,8 @@ int Main(const std::vector<std::string>& given) {
   CommandLine line("Trains a language model to suggest optimisations of CUDA kernels.");
   line.app().footer(
       "Examples:\n"
+      "  kgrpo-host eval kernel mine.cu --problem softmax_long\n"
+      "                                                is my kernel correct, and how fast?\n"
       "  kgrpo-host configs/quickstart.yaml            run a pipeline\n"
       "  kgrpo-host check configs/seed.yaml            the file, its plugins and problems\n"
       "  kgrpo-host compare runs/one runs/two          is one better than the other?\n"

@@ -42,6 +42,21 @@ std::string MachineName(unsigned machine) {
   }
 }
 
+// The line of a file LIBRARY.hint beside a plugin: where to get the library; "" without the file.
+std::string HintOn(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+// True if the file's bytes contain the library's name, as its list of needed libraries does.
+bool NamesLibrary(const std::filesystem::path& path, const std::string& library) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  return bytes.find(library) != std::string::npos;
+}
+
 std::string ClassName(unsigned char elf_class) {
   return elf_class == ELFCLASS64 ? "64-bit" : elf_class == ELFCLASS32 ? "32-bit" : "unknown";
 }
@@ -67,9 +82,22 @@ std::string ForeignElf(const std::filesystem::path& path) {
 
 std::string PlainLinkerReason(const std::filesystem::path& path, const std::string& reason) {
   const std::string missing = ": cannot open shared object file: No such file or directory";
-  if (!reason.ends_with(missing)) return reason;
-  const std::string library = reason.substr(0, reason.size() - missing.size());
-  return "needs " + library + ", which is not installed (ldd " + path.string() + " lists what it needs)";
+  const std::string undefined = ": undefined symbol: ";
+  if (reason.ends_with(missing)) {
+    const std::string library = reason.substr(0, reason.size() - missing.size());
+    const std::string hint = HintOn(path.parent_path() / (library + ".hint"));
+    return "needs " + library + ", which is not installed (" +
+           (hint.empty() ? "ldd " + path.string() + " lists what it needs" : hint) + ")";
+  }
+  if (reason.find(undefined) == std::string::npos) return reason;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), ignored)) {
+    // A needed library of another release has other symbols.
+    const std::string library = entry.path().stem().string();
+    if (entry.path().extension() != ".hint" || !NamesLibrary(path, library)) continue;
+    return reason + ": " + library + " is of another release (" + HintOn(entry.path()) + ")";
+  }
+  return reason;
 }
 
 }  // namespace kgrpo

@@ -30,7 +30,7 @@ constexpr char kSchema[] = R"json({
   "additionalProperties": false,
   "properties": {
     "servers": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "default": ["http://127.0.0.1:8421"],
-      "x-resume": true, "description": "Addresses of `kgrpo-host serve`, or of a load balancer in front of several. Of a list each evaluation goes to the least busy one, and to another if that fails."},
+      "x-resume": true, "description": "Addresses of `kgrpo-host serve`, of a load balancer in front of several, or dns://NAME:PORT: every address of the name, looked up again every 10 s. Of a list each evaluation goes to the least busy one, and to another if that fails."},
     "device": {"type": "string", "default": "", "x-resume": true, "description": "Which of the servers' devices judges; empty: their first."},
     "token_env": {"type": "string", "default": "KGRPO_TOKEN", "x-resume": true, "description": "The environment variable with the servers' token; unset or empty: none is sent."},
     "wait_seconds": {"type": "number", "minimum": 0, "default": 300,

@@ -105,25 +105,25 @@ RemoteEvaluator::RemoteEvaluator(const Host& host, RemoteOptions options)
   if (device_text.empty())
     throw Error(KGRPO_ERROR_INVALID,
                 "options.device: the servers do not judge for \"" + device_ + "\"; they do for " + devices);
-  for (size_t i = 0; i < pool_.size(); ++i) description_ += (i == 0 ? "servers: " : ", ") + pool_.address(i);
+  for (const std::string& address : pool_.Addresses())
+    description_ += (description_.empty() ? "servers: " : ", ") + address;
   description_ += "\n" + Text(about, "evaluator") + " " + Text(about, "version") + " there\n" + device_text;
   Compare(about, host);
 }
 
 // Servers of different versions or options judge differently: a run should not mix them unnoticed.
 void RemoteEvaluator::Compare(const Json& first, const Host& host) {
-  for (size_t i = 0; i < pool_.size(); ++i) {
-    const HttpAnswer answer = pool_.AskOne(i, "/v1/evaluator");
+  for (const std::string& address : pool_.Addresses()) {
+    const HttpAnswer answer = pool_.AskOne(address, "/v1/evaluator");
     if (answer.status != 200 || !IsObject(answer)) {
-      host.Warn(pool_.address(i) + " does not answer yet; it is asked again during the run");
+      host.Warn(address + " does not answer yet; it is asked again during the run");
       continue;
     }
     const Json about = Parsed(answer);
     for (const char* key : {"evaluator", "version", "sha256", "options"}) {
       if (about.value(key, Json()) == first.value(key, Json())) continue;
-      host.Warn(pool_.address(i) + " judges with another " + key +
-                " than the others: " + about.value(key, Json()).dump() + ", not " + first.value(key, Json()).dump() +
-                "; evaluations may differ by the server that gave them");
+      host.Warn(address + " judges with another " + key + " than the others: " + about.value(key, Json()).dump() +
+                ", not " + first.value(key, Json()).dump() + "; evaluations may differ by the server that gave them");
       break;
     }
   }

@@ -2,10 +2,13 @@
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/support/number_text.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -38,15 +41,72 @@ ServerPool::Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<ServerPool::Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+constexpr std::string_view kByName = "dns://";
+
+std::vector<std::string> SystemAddresses(const std::string& name_and_port) {
+  const size_t colon = name_and_port.rfind(':');
+  const std::string name = name_and_port.substr(0, colon), port = name_and_port.substr(colon + 1);
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  std::vector<std::string> addresses;
+  if (getaddrinfo(name.c_str(), port.c_str(), &hints, &found) != 0) return addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    char host[NI_MAXHOST];
+    if (getnameinfo(one->ai_addr, one->ai_addrlen, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    const std::string text = one->ai_family == AF_INET6 ? "[" + std::string(host) + "]" : host;
+    addresses.push_back("http://" + text + ":" + port);
+  }
+  freeaddrinfo(found);
+  return addresses;
+}
+
 }  // namespace
 
 ServerPool::ServerPool(PoolOptions options) : options_(std::move(options)), caller_(options_.http) {
   for (std::string address : options_.servers) {
     while (address.ends_with('/')) address.pop_back();
+    if (address.starts_with(kByName)) {
+      names_.push_back(address.substr(kByName.size()));
+      const size_t colon = names_.back().rfind(':');
+      if (colon == std::string::npos || colon == 0 || colon + 1 == names_.back().size())
+        throw Error(KGRPO_ERROR_INVALID, "options.servers: \"" + address + "\" has no port; expected dns://NAME:PORT");
+      continue;
+    }
     if (!address.starts_with("http://") && !address.starts_with("https://"))
       throw Error(KGRPO_ERROR_INVALID,
                   "options.servers: \"" + address + "\" is no address; expected one such as http://10.0.0.7:8421");
     servers_.emplace_back().address = address;
+  }
+  LookUpNames();
+}
+
+std::vector<std::string> ServerPool::Addresses() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> addresses;
+  for (const Server& server : servers_) addresses.push_back(server.address);
+  return addresses;
+}
+
+// Adds the servers that a name has gained, and drops those that it has lost, once no call of theirs is under way. A
+// name that cannot be looked up keeps its servers: the resolver may be what fails.
+void ServerPool::LookUpNames() {
+  if (names_.empty()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (Clock::now() < look_up_at_) return;
+    look_up_at_ = Clock::now() + Seconds(options_.resolve_seconds);
+  }
+  for (const std::string& name : names_) {
+    const std::vector<std::string> found = options_.resolve ? options_.resolve(name) : SystemAddresses(name);
+    if (found.empty()) continue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::erase_if(servers_, [&](const Server& server) {
+      return server.name == name && server.under_way == 0 && std::ranges::find(found, server.address) == found.end();
+    });
+    for (const std::string& address : found) {
+      if (std::ranges::none_of(servers_, [&](const Server& server) { return server.address == address; }))
+        servers_.push_back({.address = address, .name = name});
+    }
   }
 }
 
@@ -101,6 +161,7 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
   };
   for (;;) {
     if (options_.http.cancelled && options_.http.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    LookUpNames();
     Server* server = Pick();
     if (server == nullptr) {
       if (over()) break;
@@ -129,6 +190,7 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
     if (over()) break;
   }
   std::string all;
+  for (const std::string& name : names_) all += "\n  dns://" + name;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Server& server : servers_)
     all += "\n  " + server.address + ": " + (server.last_failure.empty() ? "busy" : server.last_failure);

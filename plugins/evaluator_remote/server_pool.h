@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,10 +17,14 @@
 namespace kgrpo::evaluator_remote {
 
 struct PoolOptions {
-  std::vector<std::string> servers;  // "http://10.0.0.7:8421"
+  // "http://10.0.0.7:8421", or "dns://evaluators:8421" for every address that the name has at the time.
+  std::vector<std::string> servers;
   double wait_seconds = 300;  // to wait for an answer before a call fails; a server that says it is busy has answered
   HttpOptions http;
   std::function<void(const std::string&)> warn;
+  double resolve_seconds = 10;  // between two look-ups of the dns:// names
+  // The addresses of NAME:PORT, each as http://HOST:PORT; none if the name is unknown. Default: the system's resolver.
+  std::function<std::vector<std::string>(const std::string& name_and_port)> resolve;
 };
 
 // [any thread]
@@ -39,11 +44,8 @@ class ServerPool {
                  double most_seconds = std::numeric_limits<double>::infinity());
 
   // One GET of each server, without waiting.
-  HttpAnswer AskOne(size_t server, const std::string& path) {
-    return caller_.Call(servers_[server].address + path, "");
-  }
-  size_t size() const { return servers_.size(); }
-  const std::string& address(size_t server) const { return servers_[server].address; }
+  HttpAnswer AskOne(const std::string& address, const std::string& path) { return caller_.Call(address + path, ""); }
+  std::vector<std::string> Addresses();
 
  private:
   struct Server {
@@ -53,15 +55,19 @@ class ServerPool {
     Clock::time_point rests_until{};  // after a failure, or as the server asked, at most 10 s
     std::string last_failure;
     uint64_t picked = 0;
+    std::string name = {};  // the dns:// name that it was found by; "" for a given address
   };
 
+  void LookUpNames();
   Server* Pick();  // null where all rest
   void Rest(Server& server, const HttpAnswer& answer);
 
   const PoolOptions options_;
   HttpCaller caller_;
   std::mutex mutex_;
-  std::vector<Server> servers_;
+  std::list<Server> servers_;       // calls under way hold pointers
+  std::vector<std::string> names_;  // of dns:// addresses: NAME:PORT
+  Clock::time_point look_up_at_{};
   uint64_t picks_ = 0;
   std::optional<Clock::time_point> down_since_;  // set while the last answer of every server was a failure
 };

@@ -5,11 +5,13 @@
 #include "trainer_grpo/grpo_options.h"
 #include "trainer_grpo/grpo_trainer.h"
 #include "trainer_shared/cuda_tensor_math.h"
+#include "trainer_shared/own_torch.h"
 
 namespace kgrpo::grpo {
 namespace {
 
 std::unique_ptr<GrpoTrainer> Make(const kgrpo_host* host, std::string_view options) {
+  trainer::RequireOwnTorch();
   return std::make_unique<GrpoTrainer>(host, ReadGrpoOptions(options), trainer::MakeCudaTensorMath);
 }
 

@@ -5,11 +5,13 @@
 #include "trainer_sft/sft_options.h"
 #include "trainer_sft/sft_trainer.h"
 #include "trainer_shared/cuda_tensor_math.h"
+#include "trainer_shared/own_torch.h"
 
 namespace kgrpo::sft {
 namespace {
 
 std::unique_ptr<SftTrainer> Make(const kgrpo_host* host, std::string_view options) {
+  trainer::RequireOwnTorch();
   return std::make_unique<SftTrainer>(host, ReadSftOptions(options), trainer::MakeCudaTensorMath);
 }
 

@@ -115,14 +115,18 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   EXPECT_EQ(verdict["metrics"]["comments"], 3.0);
   EXPECT_THAT(Run("eval kernel k.cu --problem problems/one --evaluator fakes --set unit=0.5").out,
               HasSubstr("speedup    4\n"));
-  const std::string text = Run("eval kernel k.cu --problem problems/one --evaluator fakes").out;
-  EXPECT_THAT(text, HasSubstr("problem    one\nverdict    correct\nfound      it has too few comments\n"
+  const std::string text = Run("-v eval kernel k.cu --problem problems/one --evaluator fakes").out;
+  EXPECT_THAT(text, HasSubstr("verdict    correct\nproblem    one\nfound      it has too few comments\n"
                               "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
   EXPECT_THAT(text, HasSubstr("\nSource\n  comments   3   comments\n")) << "as the plugin declares it";
-  const std::string by = "eval kernel k.cu --problem problems/one --evaluator ";
+  const std::string brief = Run("eval kernel k.cu --problem problems/one --evaluator fakes").out;
+  EXPECT_THAT(brief, testing::Not(HasSubstr("\nSource\n")));
+  EXPECT_LE(std::count(brief.begin(), brief.end(), '\n'), 25);
+  EXPECT_THAT(brief, HasSubstr("\nmore       -v prints all "));
+  const std::string by = "-v eval kernel k.cu --problem problems/one --evaluator ";
   EXPECT_THAT(Run(by + "fakes").out, HasSubstr("counts comments; salt 0, trace off"));
   EXPECT_THAT(Run(by + "fakes --profile --quick --seed 7").out, HasSubstr("counts comments; salt 7, trace all"));
-  EXPECT_THAT(Run("eval kernel k.cu --pipeline p.yaml --problem problems/one --profile").out,
+  EXPECT_THAT(Run("-v eval kernel k.cu --pipeline p.yaml --problem problems/one --profile").out,
               HasSubstr("salt 0, trace all"));
   const std::string plain = KGRPO_BINARY_DIR "/tests/bad_plugins/all_is_correct.so";
   const Result profile = Run(by + plain + " --profile");

@@ -119,14 +119,51 @@ TEST_F(EvalKernelTest, ReadsTheHeadersBesideAKernel) {
   EXPECT_EQ(judged("#include \"parts.cuh\"\n" + put, "--include .")["verdict"], "correct");
 }
 
+// For CI: an exit code for what is required, and reports in the forms that other systems read.
+TEST_F(EvalKernelTest, RequiresAndReports) {
+  Write("good.cu", "void launch() {} // a // b // c\n");  // four times as fast as the reference
+  Write("bad.cu", "void launch() {} // broken <&>\n");
+  const std::string eval = "eval kernel good.cu bad.cu --problem one --evaluator fakes ";
+  EXPECT_EQ(Run(eval).code, 0);
+  const Result required = Run(eval + "--require correct");
+  EXPECT_EQ(required.code, 5);
+  EXPECT_THAT(required.err, HasSubstr("bad.cu: verdict "));
+  EXPECT_THAT(required.err, testing::Not(HasSubstr("good.cu")));
+  const std::string one = "eval kernel good.cu --problem one --evaluator fakes ";
+  EXPECT_EQ(Run(one + "--min-speedup 3.9 --require correct").code, 0);
+  const Result slow = Run(one + "--min-speedup 4.5");
+  EXPECT_EQ(slow.code, 5);
+  EXPECT_THAT(slow.err, HasSubstr("good.cu: speedup 4 is below the required 4.5"));
+  EXPECT_THAT(slow.out, HasSubstr("speedup    4\n"));
+  EXPECT_EQ(Run(one + "--require wrong").code, 2);
+  EXPECT_EQ(Run(one + "--json --format sarif").code, 2);
+  EXPECT_EQ(json::parse(Run(one + "--format json").out), json::parse(Run(one + "--json").out));
+
+  const Result junit = Run(eval + "--format junit");
+  EXPECT_EQ(junit.code, 0);
+  Write("report.xml", junit.out);
+  const std::string reads = "cd '" + directory_.path().string() +
+                            "' && python3 -c \"import xml.etree.ElementTree as t; r = t.parse('report.xml').getroot(); "
+                            "assert (r.get('tests'), [len(c.findall('failure')) for c in r]) == ('2', [0, 1])\"";
+  EXPECT_EQ(std::system(reads.c_str()), 0) << junit.out;
+  const json sarif = json::parse(Run(eval + "--format sarif").out);
+  ASSERT_EQ(sarif["runs"][0]["results"].size(), 1U);
+  EXPECT_EQ(sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "bad.cu");
+
+  const Result error = Run("eval kernel none.cu --problem one --evaluator fakes --json");
+  EXPECT_EQ(error.code, 3);
+  EXPECT_EQ(json::parse(error.out)["error"]["code"], "invalid");
+  EXPECT_THAT(json::parse(error.out)["error"]["message"].get<std::string>(), HasSubstr("none.cu"));
+}
+
 TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
   EXPECT_EQ(Asked(""), "seed 0, thorough");
   EXPECT_EQ(Asked("--thorough --seed 7"), "seed 7, thorough");
   EXPECT_EQ(Asked("--quick --seed 7"), "seed 7");
   EXPECT_EQ(Asked("--show-hidden"), "seed 0, thorough, hidden shown");
   EXPECT_EQ(Run("eval kernel k.cu --problem one --evaluator fakes --quick --thorough").code, 2);
-  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", ""), HasSubstr("\nEvaluator (thorough evaluation)\n  compiler: "));
-  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", "--quick"), HasSubstr("\nEvaluator (quick evaluation)\n  compiler: "));
+  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", "-v"), HasSubstr("\nEvaluator (thorough evaluation)\n  compiler: "));
+  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", "-v --quick"), HasSubstr("\nEvaluator (quick evaluation)\n  compiler: "));
   EXPECT_EQ(json::parse(Affine("2.0f * x[i] + y[i]", "--quick --json"))["thorough"], false);
   for (const char* flag : {"--show-hidden", "--quick", "--seed 1"})
     EXPECT_EQ(Run(std::string("eval policy p.yaml --policy uniform ") + flag).code, 2) << flag;

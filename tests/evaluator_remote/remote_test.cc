@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "evaluator_remote/remote_evaluator.h"
+#include "evaluator_remote/server_pool.h"
 #include "plugin/library.h"
 
 namespace kgrpo::test {
@@ -108,6 +109,41 @@ TEST_F(RemoteTest, UsesAServerAgainThatCameBack) {
   });
   EXPECT_EQ(remote.Evaluate(problem, "x", 0).verdict, "correct");
   later.join();
+}
+
+// A dns:// address stands for the servers that its name has at the time.
+TEST_F(RemoteTest, ServersJoinAndLeaveByAName) {
+  auto first = std::make_unique<RunningService>();
+  RunningService second;
+  std::vector<std::string> found = {first->address()};
+  evaluator_remote::ServerPool pool({.servers = {"dns://judges:8421"},
+                                     .wait_seconds = 20,
+                                     .resolve_seconds = 0,
+                                     .resolve = [&](const std::string& name) {
+                                       EXPECT_EQ(name, "judges:8421");
+                                       return found;
+                                     }});
+  const auto ask = [](evaluator_remote::ServerPool& one) {
+    return one.Ask("/v1/evaluator", "", [](const auto&) { return true; }).status;
+  };
+  EXPECT_EQ(ask(pool), 200);
+  EXPECT_EQ(pool.Addresses(), found);
+  found.push_back(second.address());
+  EXPECT_EQ(ask(pool), 200);
+  EXPECT_EQ(pool.Addresses(), found);
+  found = {second.address()};
+  first.reset();
+  EXPECT_EQ(ask(pool), 200);
+  EXPECT_EQ(pool.Addresses(), found);
+  found.clear();  // the resolver fails
+  EXPECT_EQ(ask(pool), 200);
+  EXPECT_EQ(pool.Addresses(), std::vector<std::string>{second.address()});
+
+  evaluator_remote::ServerPool local(
+      {.servers = {"dns://localhost:" + std::to_string(second.port())}, .wait_seconds = 20});
+  EXPECT_EQ(ask(local), 200);
+  EXPECT_EQ(MessageOf([&] { Remote({"dns://judges"}); }),
+            "options.servers: \"dns://judges\" has no port; expected dns://NAME:PORT");
 }
 
 // A run goes on where an evaluation fails: an outage must not cost the whole wait for each of them.

@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include "base/console.h"  // Columns
 #include "base/log.h"
@@ -82,6 +86,47 @@ void PrintTable(const std::vector<std::string>& header, const std::vector<std::v
       std::printf("%s\n", text.c_str());
     }
   }
+}
+
+void PrintField(const std::string& label, const std::string& text, const char* colour) {
+  constexpr size_t kLabel = 11;
+  const char* plain = std::getenv("NO_COLOR");
+  const bool coloured = colour != nullptr && TerminalColumns() > 0 && (plain == nullptr || *plain == '\0');
+  const size_t columns = TerminalColumns(), width = columns > kLabel + 20 ? columns - kLabel : 0;
+  std::string rest = PrintableText(text);
+  for (std::string head = label; !rest.empty() || !head.empty(); head.clear()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    for (const std::string& line : Wrap(rest.substr(0, end), width)) {
+      std::printf("%-*s%s%s%s\n", static_cast<int>(kLabel), head.c_str(),
+                  coloured ? ("\033[" + std::string(colour) + "m").c_str() : "", line.c_str(),
+                  coloured ? "\033[0m" : "");
+      head.clear();
+    }
+    rest.erase(0, end + 1);
+  }
+}
+
+Spinner::Spinner(std::string what) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  thread_ = std::thread([this, what = std::move(what)] {
+    constexpr const char* kSigns[] = {"|", "/", "-", "\\"};
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::seconds(2), [&] { return over_; })) return;
+    for (size_t turn = 0; !over_; ++turn) {
+      std::fprintf(stderr, "\r%s %s  %zu s\033[K", kSigns[turn % std::size(kSigns)], what.c_str(), 2 + turn / 4);
+      changed_.wait_for(lock, std::chrono::milliseconds(250), [&] { return over_; });
+    }
+    std::fputs("\r\033[K", stderr);
+  });
+}
+
+Spinner::~Spinner() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace kgrpo::cli

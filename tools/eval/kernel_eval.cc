@@ -20,7 +20,9 @@
 #include "cli/session.h"
 #include "common/output_file.h"
 #include "common/problem_choice.h"
+#include "common/table.h"
 #include "cuda_source/own_headers.h"
+#include "eval/kernel_reports.h"
 #include "eval/kernel_text.h"
 #include "loop/worker_pool.h"
 #include "store/files.h"  // WriteFileAtomically
@@ -41,7 +43,28 @@ struct EvalOptions {
   std::optional<uint64_t> seed;  // seed of the secret inputs
   uint64_t jobs = 0;             // kernels at once; 0: as many as cores
   bool quick = false, show_hidden = false, profile = false, dispute_bound = false, json = false;
+  std::string format = "text";        // or json, junit, sarif
+  bool require_correct = false;       // else exit code 5
+  std::optional<double> min_speedup;  // of a correct kernel, likewise
 };
+
+// Why the kernel fails: what --require or --min-speedup ask for; "" if it does not. `any`: an incorrect kernel fails
+// although nothing is asked.
+std::string UnmetBy(const EvalOptions& options, const Evaluation& found, bool any = false) {
+  if (!found.correct && (any || options.require_correct || options.min_speedup))
+    return "verdict " + found.verdict + " where correct is required";
+  if (options.min_speedup && found.speedup < *options.min_speedup)
+    return Format("speedup %.3g is below the required %.3g", found.speedup, *options.min_speedup);
+  return "";
+}
+
+// Says on standard error why the kernel fails; the exit code.
+int ExitOf(const EvalOptions& options, const std::string& file, const Evaluation& found) {
+  const std::string unmet = UnmetBy(options, found);
+  if (unmet.empty()) return kFine;
+  std::fprintf(stderr, "%s: %s\n", PrintableText(file).c_str(), unmet.c_str());
+  return kUnmet;
+}
 
 // Words of an evaluator's sentence about a size that the problem hides (docs/judging.md).
 constexpr const char* kHiddenSize = "a size that is not shown";
@@ -197,8 +220,10 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
       evaluator.Baseline(problem, options.seed.value_or(0), !options.quick, options.show_hidden);
   std::vector<std::optional<Evaluation>> judged(files.size());
   std::mutex mutex;
-  size_t next = 0;  // the first kernel without a line
+  size_t next = 0;                                                            // the first kernel without a line
+  const bool whole = options.format == "junit" || options.format == "sarif";  // one document at the end
   const auto print = [&](size_t i) {
+    if (whole) return;
     const Evaluation& candidate = *judged[i];
     if (options.json) {
       const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator.Describe());
@@ -220,7 +245,15 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
     judged[i] = std::move(one);
     while (next < files.size() && judged[next]) print(next++);
   });
-  return kFine;
+  int code = kFine;
+  std::vector<ReportedKernel> reported;
+  for (size_t i = 0; i < files.size(); ++i) {
+    reported.push_back({files[i], &*judged[i], UnmetBy(options, *judged[i], /*any=*/true)});
+    code = std::max(code, ExitOf(options, files[i], *judged[i]));
+  }
+  if (options.format == "junit") std::printf("%s", JunitReport(problem.name(), reported).c_str());
+  if (options.format == "sarif") PrintJson(SarifReport(problem.name(), reported));
+  return code;
 }
 
 // Evaluates one kernel and prints the whole evidence.
@@ -234,24 +267,28 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options, const std
   const auto& [evaluator, name, folder] = asked;
   if (!options.report.empty() && evaluator->Tools().report == nullptr)
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--report: the evaluator " + name + " writes no reports");
+  std::optional<Spinner> spinner(std::in_place, "opening the problem and timing its reference");
   const Problem problem = evaluator->OpenProblem(folder);
   const Evaluation baseline =
       evaluator->Baseline(problem, options.seed.value_or(0), !options.quick, options.show_hidden);
+  spinner.emplace("compiling, checking and timing " + PrintableText(file));
   Evaluation candidate = CandidateOf(*evaluator, problem, source, options);
+  spinner.reset();
   candidate.CompareWith(baseline);
   if (!options.report.empty()) {
     WriteFileAtomically(options.report, evaluator->Report(problem, shown, file, candidate, baseline).value());
   }
   if (!options.json) {
-    PrintKernelText(candidate, baseline, problem.name(), shown, evaluator->Describe(), !options.quick,
+    PrintKernelText(candidate, baseline, problem.name(), shown, evaluator->Describe(), !options.quick, globals.verbose,
                     session.metrics());
     if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
       std::printf("\nhint       --show-hidden names the size that is not shown\n");
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
-    return kFine;
+  } else {
+    PrintJson(KernelToJson(file, problem, candidate, baseline, options, evaluator->Describe()));
   }
-  PrintJson(KernelToJson(file, problem, candidate, baseline, options, evaluator->Describe()));
-  return kFine;
+  std::fflush(stdout);
+  return ExitOf(options, file, candidate);
 }
 
 int Evaluate(const Globals& globals, const EvalOptions& options) {
@@ -262,7 +299,10 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     return kUsage;
   }
   // A folder or --jobs gives a line each, also for one file: a script need not count them.
-  if (!of_one && (files.size() > 1 || files != options.kernels || options.jobs > 0))
+  const bool document = options.format == "junit" || options.format == "sarif";
+  if (of_one && document)
+    throw Error(KGRPO_ERROR_INVALID, "--format " + options.format + " goes with neither --report nor --dispute-bound");
+  if (!of_one && (files.size() > 1 || files != options.kernels || options.jobs > 0 || document))
     return EvaluateKernels(globals, options, files);
   return EvaluateKernel(globals, options, files.front());
 }
@@ -308,10 +348,34 @@ void AddEvalKernel(CLI::App* eval, const Globals& globals, Action* action) {
   command->add_option("--jobs", options->jobs, "Kernels evaluated at a time (default: the number of cores)")
       ->type_name("N");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline; without one, an option of the evaluator");
-  command->add_flag("--json", options->json, "Print as JSON");
+  CLI::Option* json = command->add_flag("--json", options->json, "The same as --format json");
+  command
+      ->add_option_function<std::string>(
+          "--format",
+          [options](const std::string& format) {
+            options->format = format;
+            options->json = format == "json";
+          },
+          "text, json, or a report for CI: junit, sarif (a kernel that is not correct is a failure there)")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json", "junit", "sarif"}))
+      ->excludes(json);
+  command
+      ->add_option_function<std::string>(
+          "--require", [options](const std::string&) { options->require_correct = true; },
+          "End with exit code 5 unless every kernel is correct")
+      ->type_name("correct")
+      ->check(CLI::IsMember({"correct"}));
+  command
+      ->add_option(
+          "--min-speedup", options->min_speedup,
+          "End with exit code 5 unless every kernel is correct and at least so many times as fast as the reference")
+      ->type_name("X")
+      ->check(CLI::PositiveNumber);
   command->footer(
       "Examples:\n"
       "  kgrpo-host eval kernel mine.cu --problem softmax_long\n"
+      "  kgrpo-host eval kernel kernels/ --problem softmax_long --min-speedup 1.1 --format junit > kernels.xml\n"
       "  kgrpo-host eval kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval kernel a.cu b.cu variants/ --problem softmax_long --jobs 2\n"
       "  kgrpo-host eval kernel mine.cu --problem problems/softmax_long --report mine.html\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -54,8 +55,8 @@ std::vector<std::string> SplitLines(const std::string& text) {
   return lines;
 }
 
-// Remarks on lines, a row each with the line: tables of their own, one a group.
-void PrintLines(const std::vector<Remark>& remarks, const std::string& source) {
+// Remarks on lines, a row each with the line: tables of their own, one a group, of at most `most` rows.
+void PrintLines(const std::vector<Remark>& remarks, const std::string& source, size_t most) {
   const std::vector<std::string> texts = SplitLines(source);
   std::map<std::string, std::vector<std::vector<std::string>>> rows;
   for (const Remark& remark : remarks) {
@@ -67,7 +68,8 @@ void PrintLines(const std::vector<Remark>& remarks, const std::string& source) {
     rows[remark.group].push_back(
         {"  " + std::to_string(remark.line), remark.share > 0 ? Percent(remark.share) : std::string("-"), words, text});
   }
-  for (const auto& [group, table] : rows) {
+  for (auto& [group, table] : rows) {
+    if (table.size() > most) table.resize(most);
     std::printf("\n%s\n", PrintableText(group).c_str());
     PrintTable({"  line", "time", "remark", "source"}, table);
   }
@@ -76,27 +78,34 @@ void PrintLines(const std::vector<Remark>& remarks, const std::string& source) {
 }  // namespace
 
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-                     const std::string& source, const std::string& evaluator, bool thorough,
+                     const std::string& source, const std::string& evaluator, bool thorough, bool verbose,
                      const MetricRegistry& registry) {
-  std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
-  if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
+  PrintField("verdict", candidate.verdict, candidate.correct ? "32" : "31");
+  PrintField("problem", problem);
+  if (!candidate.diagnosis.empty()) PrintField("found", candidate.diagnosis);
   const std::string clock = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
-  std::printf("reference  %s%s (%s)\n", FormatSeconds(baseline.seconds).c_str(), IntervalText(baseline).c_str(),
-              PrintableText(clock).c_str());
+  PrintField("reference", FormatSeconds(baseline.seconds) + IntervalText(baseline) + " (" + clock + ")");
   if (candidate.correct) {
-    std::printf("kernel     %s%s\nspeedup    %s\n", FormatSeconds(candidate.seconds).c_str(),
-                IntervalText(candidate).c_str(), SpeedupText(candidate).c_str());
+    PrintField("kernel", FormatSeconds(candidate.seconds) + IntervalText(candidate));
+    PrintField("speedup", SpeedupText(candidate));
   }
-  if (const std::optional<WorstError> error = WorstErrorOf(candidate); candidate.correct && error) {
-    std::printf("error      at worst %s %s\n", ThreeDigits(error->ratio).c_str(),
-                PrintableText(WorstErrorWords(*error)).c_str());
-  }
-  if (!candidate.correct) std::printf("see        docs/judging.md#verdicts\n");
+  if (const std::optional<WorstError> error = WorstErrorOf(candidate); candidate.correct && error)
+    PrintField("error", "at worst " + ThreeDigits(error->ratio) + " " + WorstErrorWords(*error));
+  if (!candidate.correct) PrintField("see", "docs/judging.md#verdicts");
   Evaluation whole = candidate;
   if (!candidate.correct) whole.metrics.clear();  // for a failed kernel only the diagnosis matters
   std::erase_if(whole.remarks, [](const Remark& remark) { return remark.line > 0; });
-  PrintFacts(GroupFacts(whole, &registry));
-  PrintLines(candidate.remarks, source);
+  if (verbose) PrintFacts(GroupFacts(whole, &registry));
+  constexpr size_t kLines = 6;
+  PrintLines(candidate.remarks, source, verbose ? std::numeric_limits<size_t>::max() : kLines);
+  if (!verbose) {
+    if (!whole.metrics.empty()) {
+      std::printf("\n");
+      PrintField("more",
+                 "-v prints all " + std::to_string(whole.metrics.size()) + " metrics and the evaluator's conditions");
+    }
+    return;
+  }
   if (evaluator.empty()) return;
   std::printf("\nEvaluator (%s evaluation)\n", thorough ? "thorough" : "quick");
   for (const std::string& line : SplitLines(evaluator)) std::printf("  %s\n", PrintableText(line).c_str());

@@ -9,10 +9,11 @@
 
 namespace kgrpo::cli {
 
-// Prints the whole evidence: verdict, times, metrics in groups, a table of the source lines that take the time, and the
-// conditions of the measurement. `evaluator`: its description.
+// Prints verdict, times and the source lines that take most of the time, in at most 25 lines for a diagnosis of a few
+// lines; with `verbose` every metric in groups, all such lines, and the conditions of the measurement, too.
+// `evaluator`: its description.
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-                     const std::string& source, const std::string& evaluator, bool thorough,
+                     const std::string& source, const std::string& evaluator, bool thorough, bool verbose,
                      const MetricRegistry& registry);
 
 }  // namespace kgrpo::cli

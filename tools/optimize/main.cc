@@ -44,7 +44,7 @@ struct OptimizeOptions {
   std::optional<uint64_t> seed;
   uint32_t rounds = 0;  // 0: the pipeline's
   SearchPlan plan;
-  bool json = false;
+  bool json = false, json_lines = false;
 };
 
 // "90", "90s", "2m", "1h" in seconds.
@@ -335,11 +335,22 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   WriteIdentity(config, parts, 0, options.settings, std::nullopt, folder, database);
 
   Console console = StandardConsole();
-  const bool talks = !options.json && !globals.quiet;
+  const bool talks = !options.json && !options.json_lines && !globals.quiet;
   Progress progress(console, options.plan.evaluations, start_evaluation.speedup);
   SearchListener listener;
   listener.wave = [&](const StepRecord& wave) { database.WriteStep(wave, {}); };
   if (talks) listener.candidate = [&](const SearchCandidate& candidate) { progress.Add(candidate); };
+  if (options.json_lines) {
+    listener.candidate = [&](const SearchCandidate& candidate) {
+      const Json line = {{"candidate", candidate.round.suggestion},
+                         {"outcome", candidate.outcome()},
+                         {"evaluations", candidate.evaluations},
+                         {"of", options.plan.evaluations},
+                         {"best_speedup", candidate.best_speedup / start_evaluation.speedup}};
+      std::printf("%s\n", DumpJson(line).c_str());
+      std::fflush(stdout);
+    };
+  }
   if (talks && console.moves())
     options.plan.under_way = [&](const RoundsUnderWay& rounds) { progress.UnderWay(rounds); };
   SearchResult result = Search(config, parts, problem, start, start_evaluation, pool, options.plan, listener);
@@ -358,10 +369,9 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   database.SetFinished(SecondsSince1970());
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
   WriteResult(out, problem, start, parts, outcome, evidence);
-  if (options.json) {
-    PrintJson(evidence);
-    return result.stopped ? kInterrupted : kFine;
-  }
+  if (options.json_lines) std::printf("%s\n", DumpJson(evidence).c_str());
+  if (options.json) PrintJson(evidence);
+  if (options.json || options.json_lines) return result.stopped ? kInterrupted : kFine;
   const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else printed as 1.00x
   const std::string path = JoinedText(outcome.kernel.suggestions);
   std::vector<std::pair<std::string, std::string>> summary = {
@@ -419,7 +429,14 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("-o,--output,--out", options->out, "Where the result goes (default: optimized/PROBLEM)")
       ->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
-  command->add_flag("--json", options->json, "Print the evidence as JSON, and no candidates");
+  CLI::Option* json = command->add_flag("--json", options->json, "Print the evidence as JSON, and no candidates");
+  command
+      ->add_option_function<std::string>(
+          "--progress", [options](const std::string&) { options->json_lines = true; },
+          "Print a line of JSON for each candidate; the evidence is the last line")
+      ->type_name("jsonl")
+      ->check(CLI::IsMember({"jsonl"}))
+      ->excludes(json);
   command->footer(
       "Examples:\n"
       "  kgrpo-host optimize softmax_long --policy runs/quickstart --evaluations 100\n"
