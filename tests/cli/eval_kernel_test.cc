@@ -122,12 +122,12 @@ TEST_F(EvalKernelTest, ReadsTheHeadersBesideAKernel) {
 // For CI: an exit code for what is required, and reports in the forms that other systems read.
 TEST_F(EvalKernelTest, RequiresAndReports) {
   Write("good.cu", "void launch() {} // a // b // c\n");  // four times as fast as the reference
-  Write("bad.cu", "void launch() {} // broken <&>\n");
+  Write("bad.cu", "void launch() {} // wrong <&>\n");
   const std::string eval = "eval kernel good.cu bad.cu --problem one --evaluator fakes ";
   EXPECT_EQ(Run(eval).code, 0);
   const Result required = Run(eval + "--require correct");
   EXPECT_EQ(required.code, 5);
-  EXPECT_THAT(required.err, HasSubstr("bad.cu: verdict "));
+  EXPECT_THAT(required.err, HasSubstr("bad.cu: verdict wrong where correct is required"));
   EXPECT_THAT(required.err, testing::Not(HasSubstr("good.cu")));
   const std::string one = "eval kernel good.cu --problem one --evaluator fakes ";
   EXPECT_EQ(Run(one + "--min-speedup 3.9 --require correct").code, 0);
