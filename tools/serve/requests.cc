@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <string_view>
 
 #include <kgrpo/support/closest.h>
@@ -10,16 +11,51 @@
 namespace kgrpo::serve {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // sorted keys: an object of many keys is read in linear time, unlike ordered_json
 
-constexpr int kDeepest = 32;
+constexpr size_t kDeepest = 32;
+constexpr size_t kValuesEach = 64;  // of an evaluation, on average over the request, and as many again in any case
+constexpr size_t kLongestQuote = 200;
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& what) {
   throw HttpError(400, "invalid", (path.empty() ? "the body" : path) + ": " + what);
 }
 
 std::string PathOf(const std::string& path, const std::string& key) {
-  return path.empty() ? key : path + "." + key;
+  const std::string shown = key.substr(0, kLongestQuote);
+  return path.empty() ? shown : path + "." + shown;
+}
+
+// Refuses a text that would cost much more to parse and to judge than to send: one pass over its bytes.
+void RequireModest(const std::string& body, size_t most_evaluations) {
+  const size_t most_values = kValuesEach * (most_evaluations + kValuesEach);
+  size_t depth = 0, values = 0, evaluations = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < body.size(); ++i) {
+    const char c = body[i];
+    if (in_text) {
+      i += c == '\\' ? 1 : 0;
+      in_text = c != '"';
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest)
+        throw HttpError(400, "too_deep", "the body: JSON nested deeper than " + std::to_string(kDeepest) + " levels");
+      evaluations += c == '{' && depth == 3 ? 1 : 0;  // of {"evaluations": [{...}, ...]}
+      ++values;
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    } else if (c == ',') {
+      ++values;
+    }
+    if (evaluations > most_evaluations) {
+      throw HttpError(413, "too_many",
+                      "the request asks for more than " + std::to_string(most_evaluations) +
+                          " evaluations, as many as the queue holds: send them in parts");
+    }
+    if (values > most_values)
+      throw HttpError(413, "too_large", "the body holds more than " + std::to_string(most_values) + " values");
+  }
 }
 
 void RequireKeys(const Json& object, const std::string& path, std::initializer_list<const char*> known) {
@@ -70,11 +106,12 @@ EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone)
     const Json& devices = json["devices"];
     if (!devices.is_array() || devices.empty())
       Refuse(PathOf(path, "devices"), R"(expected a list of names: ["h100"])");
+    std::set<std::string> named;
     for (size_t i = 0; i < devices.size(); ++i) {
       const std::string place = PathOf(path, "devices[" + std::to_string(i) + "]");
       if (!devices[i].is_string()) Refuse(place, "expected text");
       request.devices.push_back(devices[i]);
-      if (std::ranges::count(request.devices, request.devices.back()) > 1) Refuse(place, "named twice");
+      if (!named.insert(request.devices.back()).second) Refuse(place, "named twice");
     }
   }
   return request;
@@ -82,17 +119,12 @@ EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone)
 
 }  // namespace
 
-Json ParseBody(const std::string& body) {
-  const auto depth_checked = [](int depth, Json::parse_event_t event, const Json&) {
-    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth >= kDeepest)
-      throw HttpError(400, "too_deep", "the body: JSON nested deeper than " + std::to_string(kDeepest) + " levels");
-    return true;
-  };
+Json ParseBody(const std::string& body, size_t most_evaluations) {
+  RequireModest(body, most_evaluations);
   try {
-    return Json::parse(body, depth_checked);
+    return Json::parse(body);
   } catch (const Json::exception& error) {
-    throw HttpError(400, "not_json", std::string("the body is not JSON: ") + error.what());
+    throw HttpError(400, "not_json", "the body is not JSON: " + std::string(error.what()).substr(0, kLongestQuote));
   }
 }
 
