@@ -11,7 +11,7 @@
 namespace kgrpo::serve {
 namespace {
 
-using Json = nlohmann::json;  // sorted keys: an object of many keys is read in linear time, unlike ordered_json
+using SortedJson = nlohmann::json;  // an object of many keys is read in linear time, unlike ordered_json
 
 constexpr size_t kDeepest = 32;
 constexpr size_t kValuesEach = 64;  // of an evaluation, on average over the request, and as many again in any case
@@ -58,7 +58,7 @@ void RequireModest(const std::string& body, size_t most_evaluations) {
   }
 }
 
-void RequireKeys(const Json& object, const std::string& path, std::initializer_list<const char*> known) {
+void RequireKeys(const SortedJson& object, const std::string& path, std::initializer_list<const char*> known) {
   if (!object.is_object()) Refuse(path, std::string("expected an object, not ") + object.type_name());
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
@@ -70,19 +70,19 @@ void RequireKeys(const Json& object, const std::string& path, std::initializer_l
   }
 }
 
-std::string Text(const Json& object, const char* key, const std::string& path) {
-  const Json& value = object.at(key);
+std::string Text(const SortedJson& object, const char* key, const std::string& path) {
+  const SortedJson& value = object.at(key);
   if (!value.is_string()) Refuse(PathOf(path, key), std::string("expected text, not ") + value.type_name());
   return value;
 }
 
-bool Flag(const Json& object, const char* key, const std::string& path) {
+bool Flag(const SortedJson& object, const char* key, const std::string& path) {
   if (!object.contains(key)) return false;
   if (!object[key].is_boolean()) Refuse(PathOf(path, key), "expected true or false");
   return object[key];
 }
 
-EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone) {
+EvaluationRequest ReadOne(const SortedJson& json, const std::string& path, bool alone) {
   if (alone)
     RequireKeys(json, path, {"problem", "source", "seed", "thoroughness", "devices", "stream"});
   else
@@ -103,7 +103,7 @@ EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone)
     request.thorough = word == "thorough";
   }
   if (json.contains("devices")) {
-    const Json& devices = json["devices"];
+    const SortedJson& devices = json["devices"];
     if (!devices.is_array() || devices.empty())
       Refuse(PathOf(path, "devices"), R"(expected a list of names: ["h100"])");
     std::set<std::string> named;
@@ -119,16 +119,16 @@ EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone)
 
 }  // namespace
 
-Json ParseBody(const std::string& body, size_t most_evaluations) {
+SortedJson ParseBody(const std::string& body, size_t most_evaluations) {
   RequireModest(body, most_evaluations);
   try {
-    return Json::parse(body);
-  } catch (const Json::exception& error) {
+    return SortedJson::parse(body);
+  } catch (const SortedJson::exception& error) {
     throw HttpError(400, "not_json", "the body is not JSON: " + std::string(error.what()).substr(0, kLongestQuote));
   }
 }
 
-ProblemRequest ReadProblem(const Json& json, const std::string& path) {
+ProblemRequest ReadProblem(const SortedJson& json, const std::string& path) {
   ProblemRequest problem;
   if (json.is_string()) {
     problem.name = json;
@@ -149,7 +149,7 @@ ProblemRequest ReadProblem(const Json& json, const std::string& path) {
   return problem;
 }
 
-EvaluationsRequest ReadEvaluations(const Json& body) {
+EvaluationsRequest ReadEvaluations(const SortedJson& body) {
   EvaluationsRequest request;
   if (!body.is_object()) Refuse("", std::string("expected an object, not ") + body.type_name());
   request.batch = body.contains("evaluations");
@@ -159,7 +159,7 @@ EvaluationsRequest ReadEvaluations(const Json& body) {
     return request;
   }
   RequireKeys(body, "", {"evaluations", "stream"});
-  const Json& list = body["evaluations"];
+  const SortedJson& list = body["evaluations"];
   if (!list.is_array() || list.empty()) Refuse("evaluations", "expected a list of at least one evaluation");
   for (size_t i = 0; i < list.size(); ++i)
     request.evaluations.push_back(ReadOne(list[i], "evaluations[" + std::to_string(i) + "]", false));
