@@ -117,7 +117,7 @@ TEST_F(ServeLimitsTest, ALongListDoesNotHoldUpASingleKernel) {
 }
 
 TEST_F(ServeLimitsTest, WantsItsToken) {
-  RunningService running({.tokens = {{.token = "secret"}}});
+  RunningService running({.tokens = {{"", "secret"}}});
   EXPECT_EQ(Post(running.Client(), kQuick).status, 401);
   EXPECT_EQ(Get(running.Client(), "/metrics").status, 401);
   EXPECT_EQ(Get(running.Client(), "/healthz").status, 200);
@@ -181,7 +181,7 @@ TEST_F(ServeLimitsTest, AFileOfTokensIsCheckedWhole) {
              std::filesystem::perms::group_read);
       },
       KGRPO_ERROR_INVALID);
-  for (const char* part : {"other users can read", ":1:38: evaluations", ":2:3: the name a", "the token is there twice",
+  for (const char* part : {"other users can read", ":1:37: evaluations", ":2:3: the name a", "the token is there twice",
                            ":3:13: tokens", "needs a name and a token"})
     EXPECT_THAT(found, HasSubstr(part));
   EXPECT_THAT(MessageOf([&] { read("just text"); }), HasSubstr("expected a list"));
@@ -295,8 +295,8 @@ TEST_F(ServeLimitsTest, ReadsLongListsInLinearTime) {
   }
   EXPECT_LT(seconds(repeated("{\"evaluations\":[", "{}", 900, "]}"), 400), 1);
   EXPECT_LT(seconds(repeated("{\"evaluations\":[", "{}", 200'000, "]}"), 413), 1);
-  EXPECT_LT(seconds(repeated("{\"problem\":[", "[]", 60'000, "]}"), 400), 1);
-  EXPECT_LT(seconds(repeated("{\"problem\":[", "[]", 5'000'000, "]}"), 413), 1);
+  EXPECT_LT(seconds(repeated("{\"problem\":[", "[]", 30'000, "]}"), 400), 1);
+  EXPECT_LT(seconds(repeated("{\"problem\":[", "[]", 500'000, "]}"), 413), 1);
   EXPECT_LT(seconds(keys + "}", 400), 1);
   EXPECT_LT(seconds(names + "]}", 400), 1);
 }

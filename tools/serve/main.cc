@@ -92,7 +92,7 @@ std::list<serve::ClientToken> TokensFrom(const std::string& file, const std::str
                                          " is not set: set it to a secret that clients send as a bearer token");
   }
   if (token.empty()) return {};
-  return {{.name = "", .token = token}};
+  return {{"", token}};
 }
 
 // The chosen evaluator and problems.

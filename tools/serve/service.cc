@@ -277,7 +277,7 @@ void Service::Log(const httplib::Request& request, const httplib::Response& resp
                {"method", shown(request.method)},
                {"path", shown(request.path)},
                {"status", left ? kClientGone : response.status},
-               {"seconds", note.seconds},
+               {"seconds", std::round(note.seconds * 1e6) * 1e-6},
                {"problem", shown(note.problem)},
                {"verdict", note.verdict},
                {"cause", cause}};
@@ -387,6 +387,7 @@ void Service::CancelUnlessEnded(Pending& pending) {
 
 std::shared_ptr<Service::Pending> Service::Submit(EvaluationsRequest request, Clients::Client* client) {
   auto pending = std::make_shared<Pending>();
+  HttpServer::Note().problem = ProblemsOf(request);
   pending->units = UnitsOf(request);
   pending->request = std::move(request);
   const size_t count = pending->units.size();
@@ -395,7 +396,6 @@ std::shared_ptr<Service::Pending> Service::Submit(EvaluationsRequest request, Cl
                     "the request asks for " + std::to_string(count) + " evaluations, and the queue holds " +
                         std::to_string(queue_.limit()) + ": send them in parts");
   }
-  HttpServer::Note().problem = ProblemsOf(pending->request);
   if (client != nullptr && (pending->claim = Clients::Take(*client, count)) == nullptr) {
     metrics_.Count("requests_refused_total", {{"reason", "client_limit"}});
     throw HttpError(429, "client_limit",
