@@ -30,7 +30,7 @@ HOST, SCRATCH = pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]).r
 AFFINE = ROOT / "tests/evaluator/problems/affine"
 # Short limits, so that what never ends ends soon.
 LIMITS = {"host_seconds": 0.5, "compile_seconds": 10, "warp_instructions": 20_000_000, "cache": False, "workers": 2}
-WAITING = ("sleep", "stop itself")  # verdicts after ten times host_seconds
+SLOW = ("sleep", "stop itself", "template bomb")  # they end by a limit of time
 
 
 def check(condition, *what):
@@ -121,16 +121,17 @@ def serve():
     service = Service("--inline-code")
     client = service.client
     check(verdict_of(client, "honest", table.honest()) == "correct", "the honest kernel")
-    for name, source in list(table.CANDIDATES.items())[:4]:  # what the first ones load stays
-        verdict_of(client, name, source)
-    before = service.settled()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         found = dict(zip(table.CANDIDATES, pool.map(lambda item: verdict_of(client, *item), table.CANDIDATES.items())))
+        before = service.settled()  # what the first ones load stays
+        again = {name: source + "// again\n" for name, source in table.CANDIDATES.items() if name not in SLOW}
+        for name, verdict in zip(again, pool.map(lambda item: verdict_of(client, *item), again.items())):
+            check(verdict == found[name], name, "became", found[name], "and then", verdict)
+    print("\n".join("%-22s %s" % item for item in found.items()))
     wrong = [name for name, verdict in found.items()
              if verdict == "correct" and name not in ("forged report", "a megabyte", "4 M registers", "flood of output",
                                                       "assembly", "local arrays", "nul and not UTF-8", "closed wire")]
     check(not wrong, "judged correct:", wrong)
-    print("\n".join("%-22s %s" % item for item in found.items()))
     same(before, service.settled(), "candidates")
     for name, text in table.ORACLES.items():
         folder = with_oracle(name, text)

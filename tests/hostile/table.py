@@ -34,7 +34,7 @@ CANDIDATES = {
     "exit 255": host("_exit(255);"),
     "abort": host("abort();"),
     "segfault": host("*(volatile int*)8 = 1;"),
-    "divide by zero": host("volatile int z = 0; z = 1 / z;"),
+    "divide by zero": host("volatile int z = 0; z = 7 / z;"),
     "kill itself": host("kill(getpid(), 9);"),
     "stop itself": host("raise(19);"),
     "fork": host("for (;;) fork();"),

@@ -20,6 +20,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "serve/framing.h"
+
 namespace kgrpo::serve {
 namespace {
 
@@ -59,13 +61,6 @@ std::string AddressOf(socket_t socket) {
       getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
     return "unknown";
   return text;
-}
-
-bool IsOf(const std::string& text, size_t longest, const char* others) {
-  return !text.empty() && text.size() <= longest && std::ranges::all_of(text, [&](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c != '\0' && std::strchr(others, c) != nullptr);
-  });
 }
 
 }  // namespace
@@ -319,7 +314,7 @@ HttpServer::HttpServer(const HttpLimits& limits)
     RequestNote& note = Note();
     note.client = request.remote_addr;
     note.id = request.get_header_value("X-Request-Id");
-    if (!IsOf(note.id, 64, "._-")) {
+    if (note.id.size() > 64 || !IsOfCharacters(note.id, "._-")) {
       char made[32];
       std::snprintf(made, sizeof made, "%08llx-%llu", static_cast<unsigned long long>(first_id_),
                     static_cast<unsigned long long>(++ids_));
@@ -450,26 +445,10 @@ RequestNote& HttpServer::Note() {
 }
 
 void HttpServer::RequireOneLength(const httplib::Request& request) {
-  const size_t lengths = request.get_header_value_count("Content-Length");
-  const size_t encodings = request.get_header_value_count("Transfer-Encoding");
-  std::string encoding = request.get_header_value("Transfer-Encoding");
-  std::ranges::transform(encoding, encoding.begin(), [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
-  const std::string length = request.get_header_value("Content-Length");
-  const bool whole = length.size() <= 18 && !length.empty() && std::ranges::all_of(length, [](char c) {
-    return c >= '0' && c <= '9';
-  });
-  const char* wrong = lengths > 1                             ? "more than one Content-Length"
-                      : lengths == 1 && !whole                ? "a Content-Length that is no whole number"
-                      : lengths == 1 && encodings > 0         ? "both Content-Length and Transfer-Encoding"
-                      : encodings > 1 || (encodings == 1 && encoding != "chunked")
-                          ? "a Transfer-Encoding other than chunked"
-                          : nullptr;
-  for (const auto& [name, value] : request.headers) {
-    if (!IsOf(name, name.size(), "!#$%&'*+-.^_`|~")) wrong = "a header's name with blanks or signs";
-  }
-  const bool has_body = encodings > 0 || (lengths == 1 && length != "0");
-  if (wrong != nullptr || (has_body && request.method != "POST")) CloseAfterwards();  // the body is not read
-  if (wrong != nullptr) throw HttpError(400, "bad_request", std::string("the request has ") + wrong);
+  const bool has_body = request.has_header("Transfer-Encoding") || request.get_header_value<uint64_t>("Content-Length") > 0;
+  const std::string wrong = FramingFault(request);
+  if (!wrong.empty() || (has_body && request.method != "POST")) CloseAfterwards();  // the body is not read
+  if (!wrong.empty()) throw HttpError(400, "bad_request", "the request has " + wrong);
 }
 
 bool HttpServer::ClientGone() {

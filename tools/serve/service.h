@@ -20,6 +20,8 @@
 
 namespace kgrpo::serve {
 
+inline constexpr int kClientGone = 499;  // nobody reads it; nginx's number, for log and metrics
+
 struct ServiceOptions {
   size_t workers = 1;         // kernels judged at the same time
   size_t queue = 256;         // evaluations that wait, at most
@@ -56,7 +58,9 @@ class Service {
   using Json = nlohmann::ordered_json;
 
   void AddRoutes();
+  // service_telling.cc
   void DeclareMetrics();
+  void CountRequest(const std::string& path, int status);
   void Log(const httplib::Request& request, const httplib::Response& response, const RequestNote& note) const;
   void CheckToken(const httplib::Request& request);
   void PostEvaluations(const httplib::Request& request, httplib::Response& response,
