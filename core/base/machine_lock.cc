@@ -48,8 +48,8 @@ int Open(const std::filesystem::path& path) {
   return descriptor;
 }
 
-// Applies an operation of fcntl to the lock on the bytes from `begin`, as often as a signal interrupts it. Locks belong to
-// the open file, so two objects in one process exclude each other too. Returns the lock that the system wrote back.
+// Applies an operation of fcntl to the lock on the bytes from `begin`, as often as a signal interrupts it. Locks belong
+// to the open file, so two objects in one process exclude each other too. Returns the lock that the system wrote back.
 struct flock Apply(int descriptor, int operation, short type, off_t begin, off_t bytes,
                    const std::filesystem::path& path) {
   struct flock lock = {};

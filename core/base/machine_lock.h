@@ -2,8 +2,8 @@
 // device_locks.cc, only from the thread that holds the device within its process.
 //
 // A place in the line is a lock on one byte of IDENTITY.lock; a newcomer takes the byte behind the last that is locked,
-// and who has no locked byte before its own has the device. The kernel releases a place when its process ends, however it
-// ends.
+// and who has no locked byte before its own has the device. The kernel releases a place when its process ends, however
+// it ends.
 #ifndef KGRPO_BASE_MACHINE_LOCK_H
 #define KGRPO_BASE_MACHINE_LOCK_H
 

@@ -54,8 +54,8 @@ RoundPart RoundPartOf(const std::string& name) {
 
 namespace {
 
-// For the writer of a run: it waits for a lock of another process as long as that takes, and says so once a wait. After a
-// stop request it waits a little longer.
+// For the writer of a run: it waits for a lock of another process as long as that takes, and says so once a wait. After
+// a stop request it waits a little longer.
 std::function<bool(double seconds)> Patience(const std::string& path) {
   constexpr double kTell = 2, kAfterStop = 10;
   return [path, told = false, stopped = std::optional<double>()](double seconds) mutable {

@@ -75,7 +75,7 @@ class DeviceSession {
   struct Limits {
     uint64_t warp_instructions = 400'000'000;  // of one call of the launch function
     uint64_t device_bytes = uint64_t{8} << 30;
-    bool device_malloc = false;            // whether host code may allocate device memory
+    bool device_malloc = false;  // whether host code may allocate device memory
     // Host code's processor time in a call. Only code that waits is limited by the wall clock, to ten times that: a
     // verdict must not depend on what else the machine does.
     double host_seconds = 10;

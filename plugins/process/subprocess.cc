@@ -36,8 +36,8 @@ Clock::time_point After(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Of a process and its descendants: the second and third of /proc/PID/stat's times, in clock ticks. Adds nothing for one
-// that is gone.
+// Of a process and its descendants: the second and third of /proc/PID/stat's times, in clock ticks. Adds nothing for
+// one that is gone.
 void AddTicks(pid_t process, uint64_t* ticks) {
   const std::string folder = "/proc/" + std::to_string(process);
   std::ifstream stat(folder + "/stat");

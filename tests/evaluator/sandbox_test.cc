@@ -159,7 +159,8 @@ TEST(SandboxDegrades, WithoutBubblewrap) {
     // The user's files are closed to reads too, or the description says that they are not.
     const std::string secret = testing::TempDir() + "/sandbox_test_secret_" + std::to_string(getpid());
     std::ofstream(secret) << "sesame";
-    command.argv = {"/bin/sh", "-c", "cat " + secret + "; ls " + testing::TempDir() + "; cat /proc/1/environ /etc/passwd"};
+    command.argv = {"/bin/sh", "-c",
+                    "cat " + secret + "; ls " + testing::TempDir() + "; cat /proc/1/environ /etc/passwd"};
     const std::string read = process::Subprocess::Run(sandbox.Wrap(command), 10).output;
     std::filesystem::remove(secret);
     if (sandbox.description().find("landlock against reads") != std::string::npos) {
@@ -180,8 +181,8 @@ TEST(SandboxDegrades, InAContainerWithOneUser) {
     return process::Subprocess::Run({{"/bin/sh", "-c", "exec unshare --user --map-root-user " + command}}, 120);
   };
   if (!inside("true").Succeeded()) GTEST_SKIP() << "this machine allows no user namespaces";
-  const process::Subprocess::Result result =
-      inside(std::filesystem::read_symlink("/proc/self/exe").string() + " --gtest_filter=SandboxDegrades.WithoutBubblewrap");
+  const process::Subprocess::Result result = inside(std::filesystem::read_symlink("/proc/self/exe").string() +
+                                                    " --gtest_filter=SandboxDegrades.WithoutBubblewrap");
   EXPECT_TRUE(result.Succeeded()) << result.output;
 }
 

@@ -169,7 +169,8 @@ TEST_F(ServeLimitsTest, AFileOfTokensIsCheckedWhole) {
   const std::string file = (folder.path() / "tokens.yaml").string();
   const auto read = [&](const std::string& text, std::filesystem::perms others = std::filesystem::perms::none) {
     std::ofstream(file) << text;
-    std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write | others);
+    std::filesystem::permissions(file,
+                                 std::filesystem::perms::owner_read | std::filesystem::perms::owner_write | others);
     return serve::ReadTokens(file, text);
   };
   const std::list<serve::ClientToken> tokens = read("- {name: a, token: s1, evaluations: 8}\n- {name: b, token: s2}\n");
@@ -281,7 +282,8 @@ TEST_F(ServeLimitsTest, ReadsLongListsInLinearTime) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     EXPECT_EQ(running.Client().Post("/v1/evaluations", body, "application/json")->status, status);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    return static_cast<double>(after.tv_sec - before.tv_sec) + 1e-9 * static_cast<double>(after.tv_nsec - before.tv_nsec);
+    return static_cast<double>(after.tv_sec - before.tv_sec) +
+           1e-9 * static_cast<double>(after.tv_nsec - before.tv_nsec);
   };
   const auto repeated = [](const std::string& begin, const std::string& each, size_t count, const std::string& end) {
     std::string text = begin;

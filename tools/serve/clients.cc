@@ -68,8 +68,7 @@ Clients::Client* Clients::Find(const std::string& authorization) {
   Client* found = nullptr;
   for (Client& client : clients_) {
     const std::string wanted = "Bearer " + client.of.token;
-    if (authorization.size() == wanted.size() &&
-        CRYPTO_memcmp(authorization.data(), wanted.data(), wanted.size()) == 0)
+    if (authorization.size() == wanted.size() && CRYPTO_memcmp(authorization.data(), wanted.data(), wanted.size()) == 0)
       found = &client;
   }
   return found;

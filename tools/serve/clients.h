@@ -12,13 +12,13 @@
 namespace kgrpo::serve {
 
 struct ClientToken {
-  std::string name;            // for the log; empty: the only one
+  std::string name;  // for the log; empty: the only one
   std::string token;
-  size_t most_under_way = 0;   // evaluations that wait or run at the same time; 0: no limit of its own
+  size_t most_under_way = 0;  // evaluations that wait or run at the same time; 0: no limit of its own
 };
 
-// Reads the text of a file of tokens: a YAML list of {name, token, evaluations}. Throws kgrpo::Error with every mistake as
-// file:line:column, and if other users can read the file.
+// Reads the text of a file of tokens: a YAML list of {name, token, evaluations}. Throws kgrpo::Error with every mistake
+// as file:line:column, and if other users can read the file.
 std::list<ClientToken> ReadTokens(const std::string& file, const std::string& text);
 
 // The tokens of one service. [any thread]

@@ -26,7 +26,8 @@ std::string FramingFault(const httplib::Request& request) {
   if (lengths > 1) return "more than one Content-Length";
   if (lengths == 1 && encodings > 0) return "both Content-Length and Transfer-Encoding";
   if (lengths == 1 && (!whole || length.size() > kMostDigits)) return "a Content-Length that is no whole number";
-  if (encodings > 1 || (encodings == 1 && strcasecmp(request.get_header_value("Transfer-Encoding").c_str(), "chunked") != 0))
+  if (encodings > 1 ||
+      (encodings == 1 && strcasecmp(request.get_header_value("Transfer-Encoding").c_str(), "chunked") != 0))
     return "a Transfer-Encoding other than chunked";
   return "";
 }

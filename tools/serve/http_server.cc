@@ -445,7 +445,8 @@ RequestNote& HttpServer::Note() {
 }
 
 void HttpServer::RequireOneLength(const httplib::Request& request) {
-  const bool has_body = request.has_header("Transfer-Encoding") || request.get_header_value<uint64_t>("Content-Length") > 0;
+  const bool has_body =
+      request.has_header("Transfer-Encoding") || request.get_header_value<uint64_t>("Content-Length") > 0;
   const std::string wrong = FramingFault(request);
   if (!wrong.empty() || (has_body && request.method != "POST")) CloseAfterwards();  // the body is not read
   if (!wrong.empty()) throw HttpError(400, "bad_request", "the request has " + wrong);

@@ -37,13 +37,13 @@ class HttpError : public std::runtime_error {
 
 // What the log says of a request beside its method, path, status and seconds. Its handlers fill it in.
 struct RequestNote {
-  std::string id;       // the client's X-Request-Id, or one made here; sent back
-  std::string client;   // address
-  std::string token;    // name of the token
+  std::string id;      // the client's X-Request-Id, or one made here; sent back
+  std::string client;  // address
+  std::string token;   // name of the token
   std::string problem;
   std::string verdict;
-  std::string cause;    // of an error: its code and message
-  double seconds = 0;   // from the request's first byte to the end of its answer
+  std::string cause;   // of an error: its code and message
+  double seconds = 0;  // from the request's first byte to the end of its answer
 };
 
 // Writes an HttpError as the response, and notes it as the cause.

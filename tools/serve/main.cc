@@ -79,8 +79,7 @@ Address ParseAddress(const std::string& text) {
 }
 
 // The tokens of the file, if one is given; else that of the variable.
-std::list<serve::ClientToken> TokensFrom(const std::string& file, const std::string& variable,
-                                         const Address& address) {
+std::list<serve::ClientToken> TokensFrom(const std::string& file, const std::string& variable, const Address& address) {
   if (!file.empty()) return serve::ReadTokens(file, ReadFile(file));
   const char* value = std::getenv(variable.c_str());
   const std::string token = value == nullptr ? "" : value;

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kLookEvery = std::chrono::milliseconds(20);  // between checks for a client that left, and for a stop
 constexpr int kLongestRetryAfter = 60;
-constexpr int kTries = 10;        // tries of an evaluation that another request's cancellation ended
+constexpr int kTries = 10;  // tries of an evaluation that another request's cancellation ended
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

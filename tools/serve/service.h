@@ -23,12 +23,12 @@ namespace kgrpo::serve {
 inline constexpr int kClientGone = 499;  // nobody reads it; nginx's number, for log and metrics
 
 struct ServiceOptions {
-  size_t workers = 1;         // kernels judged at the same time
-  size_t queue = 256;         // evaluations that wait, at most
-  std::list<ClientToken> tokens = {};  // bearer tokens of clients; empty: no client needs one
-  bool inline_code = false;   // problems in requests may hold native code
-  double drain_seconds = 60;  // for requests under way, after a stop request
-  bool json_log = false;      // the line of each request is JSON
+  size_t workers = 1;                                     // kernels judged at the same time
+  size_t queue = 256;                                     // evaluations that wait, at most
+  std::list<ClientToken> tokens = {};                     // bearer tokens of clients; empty: no client needs one
+  bool inline_code = false;                               // problems in requests may hold native code
+  double drain_seconds = 60;                              // for requests under way, after a stop request
+  bool json_log = false;                                  // the line of each request is JSON
   std::function<void(const std::string& line)> log = {};  // takes those lines; empty: the log, at kInfo
   HttpLimits http = {};
 };

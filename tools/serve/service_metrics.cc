@@ -9,24 +9,23 @@ namespace {
 struct Family {
   const char *name, *type, *help;
 };
-constexpr Family kFamilies[] = {
-    {"evaluations_total", "counter", "Finished evaluations."},
-    {"evaluation_errors_total", "counter", "Evaluations that were impossible."},
-    {"evaluation_seconds", "histogram", "Time of judging one kernel."},
-    {"queue_seconds", "histogram", "Time that an evaluation waited before it was judged."},
-    {"requests_total", "counter", "Answered requests; status 499: the client left."},
-    {"requests_aborted_total", "counter", "Requests whose client left before the end."},
-    {"requests_refused_total", "counter", "Requests refused for load."},
-    {"connections_refused_total", "counter", "Connections beyond the limit."},
-    {"connections", "gauge", "Open connections."},
-    {"requests_active", "gauge", "Requests that are being answered."},
-    {"queue_waiting", "gauge", "Evaluations that wait."},
-    {"queue_limit", "gauge", "Evaluations that may wait."},
-    {"evaluations_running", "gauge", "Evaluations that run."},
-    {"workers", "gauge", "Evaluations that may run at the same time."},
-    {"draining", "gauge", "1 after a stop was requested."},
-    {"process_resident_bytes", "gauge", "Memory of the process."},
-    {"process_open_descriptors", "gauge", "Open files of the process."}};
+constexpr Family kFamilies[] = {{"evaluations_total", "counter", "Finished evaluations."},
+                                {"evaluation_errors_total", "counter", "Evaluations that were impossible."},
+                                {"evaluation_seconds", "histogram", "Time of judging one kernel."},
+                                {"queue_seconds", "histogram", "Time that an evaluation waited before it was judged."},
+                                {"requests_total", "counter", "Answered requests; status 499: the client left."},
+                                {"requests_aborted_total", "counter", "Requests whose client left before the end."},
+                                {"requests_refused_total", "counter", "Requests refused for load."},
+                                {"connections_refused_total", "counter", "Connections beyond the limit."},
+                                {"connections", "gauge", "Open connections."},
+                                {"requests_active", "gauge", "Requests that are being answered."},
+                                {"queue_waiting", "gauge", "Evaluations that wait."},
+                                {"queue_limit", "gauge", "Evaluations that may wait."},
+                                {"evaluations_running", "gauge", "Evaluations that run."},
+                                {"workers", "gauge", "Evaluations that may run at the same time."},
+                                {"draining", "gauge", "1 after a stop was requested."},
+                                {"process_resident_bytes", "gauge", "Memory of the process."},
+                                {"process_open_descriptors", "gauge", "Open files of the process."}};
 
 // device="default",verdict="correct"
 std::string LabelText(const ServiceMetrics::Labels& labels) {

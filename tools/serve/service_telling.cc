@@ -35,8 +35,14 @@ double OpenDescriptors() {
   return count;
 }
 
-constexpr const char* kRoutes[] = {"/",           "/openapi.json",       "/healthz",      "/metrics",
-                                   "/v1/problems", "/v1/problems/{name}", "/v1/evaluator", "/v1/evaluations"};
+constexpr const char* kRoutes[] = {"/",
+                                   "/openapi.json",
+                                   "/healthz",
+                                   "/metrics",
+                                   "/v1/problems",
+                                   "/v1/problems/{name}",
+                                   "/v1/evaluator",
+                                   "/v1/evaluations"};
 
 // The path's label in the metrics; never text from a client.
 std::string RouteOf(const std::string& path) {
@@ -75,8 +81,8 @@ void Service::Log(const httplib::Request& request, const httplib::Response& resp
   const bool is_poll = response.status == 200 && (request.path == "/healthz" || request.path == "/metrics");
   if (is_poll && !spdlog::should_log(spdlog::level::debug)) return;
   const auto shown = [](const std::string& text) { return text.substr(0, kLongestLogged); };
-  const bool left = request.path == "/v1/evaluations" && response.status == 200 && !response.content_provider_success_ &&
-                    response.content_provider_ != nullptr;
+  const bool left = request.path == "/v1/evaluations" && response.status == 200 &&
+                    !response.content_provider_success_ && response.content_provider_ != nullptr;
   const std::string cause = left ? "client_gone: the client has left" : shown(note.cause);
   Json json = {{"time", SecondsSince1970()},
                {"id", note.id},

@@ -180,8 +180,9 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
       text.readable = options_.tvm_ffi->Readable();
       seconds *= kTvmFfiPatience;
     }
-    CompileOutcome outcome = CompileWithNvcc(toolkit_, sandbox_, options_.library_directory,
-                                             options_.compute_capability, text, seconds, fast_ != nullptr, options_.stop);
+    CompileOutcome outcome =
+        CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, text, seconds,
+                        fast_ != nullptr, options_.stop);
     if (const std::string why = MissingOfTorch(outcome.diagnosis); form == CandidateForm::kTorch && !why.empty()) {
       outcome.verdict = "unsupported";
       outcome.diagnosis = why;

@@ -28,7 +28,8 @@ constexpr char kAsNvrtc[] = "--sharedmem32=0";
 constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signal otherwise
 
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                           const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc, const std::function<bool()>& stop) {
+                           const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc,
+                           const std::function<bool()>& stop) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so",
                     cubin_path = scratch.path() + "/kernel.sm_" + architecture + ".cubin";

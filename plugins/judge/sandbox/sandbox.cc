@@ -19,8 +19,8 @@ using process::Subprocess;
 namespace fs = std::filesystem;
 
 // What every program may read of the system.
-constexpr const char* kSystem[] = {"/usr",   "/bin",    "/sbin",            "/lib",           "/lib32",
-                                   "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"};
+constexpr const char* kSystem[] = {
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"};
 
 std::string FindInPath(const std::string& program) {
   const char* path = std::getenv("PATH");
