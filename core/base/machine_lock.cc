@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -35,7 +34,7 @@ void MakeDirectory(const std::filesystem::path& directory) {
   if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) Fail(directory, "it is not a folder of this user");
 }
 
-// flock needs no right to write, so users who share a folder need none on each other's files. O_CLOEXEC: a child
+// The locks need no right to write, so users who share a folder need none on each other's files. O_CLOEXEC: a child
 // process with the descriptor would keep the lock.
 int Open(const std::filesystem::path& path) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
@@ -49,13 +48,22 @@ int Open(const std::filesystem::path& path) {
   return descriptor;
 }
 
-bool TryLock(int descriptor, const std::filesystem::path& path) {
+// Applies an operation of fcntl to the lock on the bytes from `begin`, as often as a signal interrupts it. Locks belong
+// to the open file, so two objects in one process exclude each other too. Returns the lock that the system wrote back.
+struct flock Apply(int descriptor, int operation, short type, off_t begin, off_t bytes,
+                   const std::filesystem::path& path) {
+  struct flock lock = {};
   int result;
   do {
-    result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+    lock = {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = begin;
+    lock.l_len = bytes;
+    result = ::fcntl(descriptor, operation, &lock);
   } while (result != 0 && errno == EINTR);
-  if (result != 0 && errno != EWOULDBLOCK) Fail(path, std::strerror(errno));
-  return result == 0;
+  if (result != 0) Fail(path, std::strerror(errno));
+  return lock;
 }
 
 // The driver's functions as cuda.h declares them, because the host is built without CUDA.
@@ -87,31 +95,42 @@ std::string CudaDeviceIdentity(const std::string& device) {
 MachineLock::MachineLock(const std::filesystem::path& directory, const std::string& identity)
     : path_(directory / (identity + ".lock")) {
   MakeDirectory(directory);
-  lock_ = Open(path_);
-  try {
-    next_ = Open(directory / (identity + ".next"));
-  } catch (...) {
-    ::close(lock_);
-    throw;
-  }
+  line_ = Open(path_);
 }
 
 MachineLock::~MachineLock() {
-  ::close(lock_);
-  ::close(next_);
+  ::close(line_);
+}
+
+// True if another open file holds a place from `begin` on, or one of `bytes` places. Places are read locks, which
+// everybody can hold on a file that is open for reading; a write lock would conflict with them.
+bool MachineLock::OthersHold(off_t begin, off_t bytes) const {
+  return Apply(line_, F_OFD_GETLK, F_WRLCK, begin, bytes, path_).l_type != F_UNLCK;
+}
+
+// Takes the place behind the last one that is held.
+void MachineLock::TakePlace() {
+  constexpr off_t kMostPlaces = off_t{1} << 40;
+  while (::flock(line_, LOCK_EX) != 0) {  // for a moment: nobody else chooses a place now
+    if (errno != EINTR) Fail(path_, std::strerror(errno));
+  }
+  off_t behind = 0;  // no place from here on is held
+  for (off_t step = kMostPlaces; step > 0; step /= 2) {
+    if (OthersHold(behind + step - 1, 0)) behind += step;
+  }
+  Apply(line_, F_OFD_SETLK, F_RDLCK, behind, 1, path_);
+  ::flock(line_, LOCK_UN);
+  place_ = behind;
 }
 
 bool MachineLock::TryTake() {
-  if (!is_next_) is_next_ = TryLock(next_, path_);
-  if (!is_next_ || !TryLock(lock_, path_)) return false;
-  ::flock(next_, LOCK_UN);
-  is_next_ = false;
-  return true;
+  if (place_ < 0) TakePlace();
+  return place_ == 0 || !OthersHold(0, place_);
 }
 
 void MachineLock::Release() {
-  if (std::exchange(is_next_, false)) ::flock(next_, LOCK_UN);
-  ::flock(lock_, LOCK_UN);
+  if (place_ >= 0) Apply(line_, F_OFD_SETLK, F_UNLCK, place_, 1, path_);
+  place_ = -1;
 }
 
 }  // namespace kgrpo

@@ -1,11 +1,13 @@
-// One device's lock among the processes of a machine: advisory locks (flock) on two files, which the kernel releases
-// when a process ends, however it ends. Called by device_locks.cc, only from the thread that holds the device within
-// its process.
+// One device's lock among the processes of a machine: a line in which each waits in the order of arrival. Called by
+// device_locks.cc, only from the thread that holds the device within its process.
 //
-// The process that has the device holds IDENTITY.lock; the first waiter holds IDENTITY.next. With flock alone, a
-// process that releases the device and takes it again at once would keep all others away.
+// A place in the line is a lock on one byte of IDENTITY.lock; a newcomer takes the byte behind the last that is locked,
+// and who has no locked byte before its own has the device. The kernel releases a place when its process ends, however
+// it ends.
 #ifndef KGRPO_BASE_MACHINE_LOCK_H
 #define KGRPO_BASE_MACHINE_LOCK_H
+
+#include <sys/types.h>  // off_t
 
 #include <filesystem>
 #include <string>
@@ -28,18 +30,21 @@ class MachineLock {
   MachineLock(const MachineLock&) = delete;
   MachineLock& operator=(const MachineLock&) = delete;
 
-  // Returns true if the lock is taken, false if another process has it. The first waiter keeps its place from call to
-  // call. Throws kgrpo::Error(UNAVAILABLE) if flock fails.
+  // Returns true if the lock is taken, false if others are before this one. A waiter keeps its place from call to call.
+  // Throws kgrpo::Error(UNAVAILABLE) if the system refuses locks.
   bool TryTake();
-  // Releases the lock, or the place as the next.
+  // Releases the lock, or the place in the line.
   void Release();
 
   const std::filesystem::path& path() const { return path_; }  // path of IDENTITY.lock
 
  private:
+  bool OthersHold(off_t begin, off_t bytes) const;
+  void TakePlace();
+
   std::filesystem::path path_;
-  int lock_ = -1, next_ = -1;  // descriptors
-  bool is_next_ = false;       // IDENTITY.next is held
+  int line_ = -1;     // descriptor
+  off_t place_ = -1;  // the byte that is locked; -1: none
 };
 
 }  // namespace kgrpo

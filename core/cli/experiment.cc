@@ -309,8 +309,9 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
     const auto [process, status] = WaitForOne(under_way, options.jobs > 1 && !globals.quiet, &told);
     const int result = CodeOf(status);
     const PlannedRun& ended = *under_way.at(process).planned;
-    if (options.jobs > 1) {
+    if (options.jobs > 1 || WIFSIGNALED(status)) {  // else it has said so itself
       std::printf("%s: %s\n", RunName(ended.run).c_str(), EndOf(status).c_str());
+      std::fflush(stdout);
     }
     if (result != kFine) {
       failed.push_back(RunName(ended.run));

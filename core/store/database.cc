@@ -2,11 +2,13 @@
 #include "store/database.h"
 
 #include <kgrpo/support/sha256.h>
+#include "base/cancel.h"
 #include "store/fields.h"
 #include "store/json.h"
 #include "store/schema.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -52,6 +54,23 @@ RoundPart RoundPartOf(const std::string& name) {
 
 namespace {
 
+// For the writer of a run: it waits for a lock of another process as long as that takes, and says so once a wait. After
+// a stop request it waits a little longer.
+std::function<bool(double seconds)> Patience(const std::string& path) {
+  constexpr double kTell = 2, kAfterStop = 10;
+  return [path, told = false, stopped = std::optional<double>()](double seconds) mutable {
+    if (seconds < kTell) {
+      told = false;
+      stopped.reset();
+    } else if (!std::exchange(told, true)) {
+      spdlog::warn("{} is locked by another process: the run waits until it is free", path);
+    }
+    if (!CancelRequested()) return true;
+    if (!stopped) stopped = seconds;
+    return seconds - *stopped < kAfterStop;
+  };
+}
+
 std::string PlacesOf(size_t count) {
   std::string places = "?";
   for (size_t i = 1; i < count; ++i) places += ", ?";
@@ -62,6 +81,7 @@ std::string PlacesOf(size_t count) {
 
 RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
     : database_(path), faults_(std::move(faults)) {
+  database_.WaitForLocks(Patience(path.string()));
   Statement version(database_, "PRAGMA user_version");
   version.Step();
   const int64_t found = version.Integer(0);
@@ -85,6 +105,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
 
 void RunDatabase::SetFinished(double time) {
   Set("finished", std::to_string(time));
+  database_.WaitForLocks({});
   // Fails while another connection reads: the file then stays in WAL mode, which is no failure.
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
 }

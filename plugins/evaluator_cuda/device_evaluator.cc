@@ -95,7 +95,8 @@ void DeviceEvaluator::StartCompiler() {
                                    .compute_capability = device_.compute_capability(),
                                    .cache_file = options_.compile_cache,
                                    .tvm_ffi = tvm_ffi_,
-                                   .on_fallback = options_.on_compile_fallback});
+                                   .on_fallback = options_.on_compile_fallback,
+                                   .stop = options_.cancelled});
   if (options_.interpret) PrepareInterpreter();
 }
 

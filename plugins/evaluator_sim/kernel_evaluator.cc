@@ -40,7 +40,8 @@ KernelEvaluator::KernelEvaluator(const Options& options)
                  .workers = options.concurrency,
                  .library_directory = helper_directory_,
                  .cache_file = options.compile_cache,
-                 .on_fallback = options.on_compile_fallback}),
+                 .on_fallback = options.on_compile_fallback,
+                 .stop = options.cancelled}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),
       interpreter_{device_, workers_, options.warp_instructions, options.host_seconds, options.cancelled} {}
 

@@ -16,6 +16,7 @@ namespace kgrpo::interpreter {
 namespace {
 
 constexpr double kLookSeconds = 0.2;                     // between looks for a stop
+constexpr double kWallOfHost = 10;                       // times host_seconds, for code that waits
 constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
 // Times that host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
@@ -77,8 +78,8 @@ void DeviceSession::Stop(const std::string& code, const std::string& sentence) {
 Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
   if (event == Worker::Event::kTimeout) {
     record_->host_timed_out = true;
-    return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) +
-                           " seconds."};
+    return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(host_wall_)) +
+                           " seconds, and used little processor time: does it wait?"};
   }
   if (worker.malformed()) return {"forbidden", "The host code wrote malformed data to the evaluator's socket."};
   const process::Subprocess::Result end = worker.End();
@@ -92,9 +93,30 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
                        ") before the launch function returned."};
 }
 
+void DeviceSession::BeginHost(double seconds) {
+  host_seconds_left_ = host_wall_ = kWallOfHost * seconds;
+  host_processor_.reset();
+}
+
+// True if the host code has had its processor time in this call. Costs nothing before it has had as much wall clock.
+bool DeviceSession::HostUsedItsTime(const Worker& worker) {
+  const double used = host_wall_ - host_seconds_left_;
+  if (used < kLookSeconds) return false;
+  if (!host_processor_) host_processor_ = worker.ProcessorSeconds();
+  if (used < limits_.host_seconds) return false;
+  const std::optional<double> now = worker.ProcessorSeconds();
+  return !now || !host_processor_ || *now - *host_processor_ > limits_.host_seconds - kLookSeconds;
+}
+
 Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload) {
   while (true) {
-    while (!worker.HasRequest(kLookSeconds, &host_seconds_left_)) ThrowIfCancelled();
+    bool used = false;
+    while (!(used = HostUsedItsTime(worker)) && !worker.HasRequest(kLookSeconds, &host_seconds_left_))
+      ThrowIfCancelled();
+    if (used) {
+      return {"timeout", "The host code did not return within " +
+                             std::to_string(static_cast<int>(limits_.host_seconds)) + " seconds of processor time."};
+    }
     const Worker::Event event = worker.Receive(request, payload, &host_seconds_left_);
     if (event != Worker::Event::kRequest) return EndOf(worker, event);
     const auto operation = static_cast<Operation>(request->operation);
@@ -132,7 +154,7 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   pins_host_memory_ = std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) {
     return symbol == "cudaMallocHost" || symbol == "cudaHostAlloc";
   });
-  host_seconds_left_ = limits_.host_seconds + 20;  // time to start the process, not charged to the candidate
+  BeginHost(limits_.host_seconds + 20);  // time to start the process, not charged to the candidate
   trouble_ = {};
   CallRecord ignored;
   record_ = &ignored;
@@ -143,7 +165,7 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
                     trouble.sentence + "); is its libcudart.so.13 beside it?");
   }
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kLoad), 0}, object.data(), object.size());
-  host_seconds_left_ = limits_.host_seconds;
+  BeginHost(limits_.host_seconds);
   instructions_left_ = limits_.warp_instructions;
   trouble = ServeUntil(worker, Operation::kLoaded, &request, &payload);
   record_ = nullptr;
@@ -188,7 +210,7 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
   block_choice_ = choice;
   instructions_left_ = choice.warp_instructions != 0 ? choice.warp_instructions : limits_.warp_instructions;
   instructions_of_call_ = instructions_left_;
-  host_seconds_left_ = limits_.host_seconds;
+  BeginHost(limits_.host_seconds);
   record_ = record;
   l2_ = {};
   in_flight_.Clear();

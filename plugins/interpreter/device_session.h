@@ -33,7 +33,7 @@ struct CallRecord {
   bool independent = true;                               // of every launch
   bool host_writes = false;                              // host code wrote to device memory, or copied within it
   bool may_be_unused = false;                            // simt::Finding's, of the one that ended the call
-  bool host_timed_out = false;                           // host code sent no request within host_seconds of wall clock
+  bool host_timed_out = false;                           // host code exceeded its limit of wall clock
   bool further_failed = false;                           // of any launch
   uint64_t blocks_run = 0, blocks = 0;                   // when counted
   std::optional<std::vector<simt::StoredRange>> stored;  // of the only launch, when counted
@@ -75,8 +75,10 @@ class DeviceSession {
   struct Limits {
     uint64_t warp_instructions = 400'000'000;  // of one call of the launch function
     uint64_t device_bytes = uint64_t{8} << 30;
-    bool device_malloc = false;            // whether host code may allocate device memory
-    double host_seconds = 10;              // host code's time between two requests, and its total per call
+    bool device_malloc = false;  // whether host code may allocate device memory
+    // Host code's processor time in a call. Only code that waits is limited by the wall clock, to ten times that: a
+    // verdict must not depend on what else the machine does.
+    double host_seconds = 10;
     double processor_seconds = 120;        // of interpreting, for all calls of a session together
     std::function<bool()> cancelled = {};  // asked about ten times per second; then calls throw KGRPO_ERROR_CANCELLED
   };
@@ -113,6 +115,8 @@ class DeviceSession {
   simt::TimeEstimate TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources);
   Reply Allocate(uint64_t bytes, bool is_array);
   Trouble EndOf(Worker& worker, Worker::Event event);
+  void BeginHost(double seconds);
+  bool HostUsedItsTime(const Worker& worker);
   void ThrowIfCancelled() const;
   void Stop(const std::string& code, const std::string& sentence);
   simt::KernelResources ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const;
@@ -139,7 +143,8 @@ class DeviceSession {
   simt::Mode mode_ = simt::Mode::kChecked;
   BlockChoice block_choice_;
   uint64_t instructions_left_ = 0, instructions_of_call_ = 0;
-  double host_seconds_left_ = 0;
+  double host_seconds_left_ = 0, host_wall_ = 0;  // of wall clock: left, and at the call's beginning
+  std::optional<double> host_processor_;          // the worker's processor time when it had run for kLookSeconds
   CallRecord* record_ = nullptr;
   simt::L2Contents l2_;  // for the time model
   simt::LaunchesInFlight in_flight_;

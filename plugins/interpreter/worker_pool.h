@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class Worker {
 
   // Waits up to `most` seconds for the next request, or the process's end. False: not yet, and `seconds` are left.
   bool HasRequest(double most, double* seconds);
+
+  // Processor time of the process so far; nothing where the system does not say.
+  std::optional<double> ProcessorSeconds() const { return process_->ProcessorSeconds(); }
 
   // Reads the next request and its payload. `seconds`: the time the worker may take; the time used is subtracted.
   Event Receive(Request* request, std::vector<uint8_t>* payload, double* seconds);

@@ -28,12 +28,18 @@ class Helper {
     process_.emplace(spec_of(theirs.get()));
   }
 
-  // The answer to a request; nothing where the program has ended or takes longer than `seconds`.
+  // The answer to a request; nothing where the program has ended or takes longer than `seconds`, or where `stop`, asked
+  // several times a second, returns true.
   std::optional<std::vector<std::string>> Ask(const std::vector<std::string>& request, double seconds,
-                                              size_t most_bytes = size_t{256} << 20) {
+                                              size_t most_bytes = size_t{256} << 20,
+                                              const std::function<bool()>& stop = {}) {
+    constexpr double kLookSeconds = 0.2;
     std::vector<std::string> answer;
-    if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, seconds, most_bytes))
-      return std::nullopt;
+    if (!WriteFrames(socket_.get(), request)) return std::nullopt;
+    while (stop && seconds > 0 && !WaitReadable(socket_.get(), kLookSeconds, &seconds)) {
+      if (stop()) return std::nullopt;
+    }
+    if (!ReadFrames(socket_.get(), &answer, seconds, most_bytes)) return std::nullopt;
     ++uses_;
     return answer;
   }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>  // pid_t
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,8 +75,13 @@ class Subprocess {
   // Waits up to `seconds` for the end; nothing where it still runs. The output is empty here.
   std::optional<Result> Wait(double seconds);
 
-  // Starts a child, collects up to `output_cap` bytes of its output and waits for its end, killing it after `seconds`.
-  static Result Run(Spec spec, double seconds, size_t output_cap = size_t{1} << 20);
+  // Processor time of the child and of what it has started that still runs; nothing where the system does not say.
+  std::optional<double> ProcessorSeconds() const;
+
+  // Starts a child, collects up to `output_cap` bytes of its output and waits for its end, killing it after `seconds`,
+  // or when `stop`, asked several times a second, returns true: then it counts as timed out.
+  static Result Run(Spec spec, double seconds, size_t output_cap = size_t{1} << 20,
+                    const std::function<bool()>& stop = {});
 
  private:
   pid_t pid_ = -1;

@@ -49,6 +49,16 @@ TEST_F(ExperimentCliTest, RunsEachIntoAFolderOfItsOwnAndComparesThem) {
   }
 }
 
+// The line of a killed run is there before the next one begins.
+TEST_F(ExperimentCliTest, SaysAtOnceThatARunWasKilled) {
+  setenv("KGRPO_CRASH", "core", 1);
+  const Result run = Run("ab.yaml --set reward.plugin=" KGRPO_BINARY_DIR "/tests/bad_plugins/crashes_in_score.so");
+  unsetenv("KGRPO_CRASH");
+  EXPECT_NE(run.code, 0);
+  const size_t killed = run.out.find("base, seed 1: killed by signal " + std::to_string(SIGSEGV));
+  EXPECT_LT(killed, run.out.find("[2/4]")) << run.out;
+}
+
 // Its children's exit codes are known all the same.
 TEST_F(ExperimentCliTest, EndsWhereSigchldIsIgnored) {
   const pid_t starter = fork();

@@ -156,10 +156,34 @@ TEST(SandboxDegrades, WithoutBubblewrap) {
     command.environment = {"PATH=/usr/bin:/bin"};
     command.scratch = scratch.path();
     EXPECT_EQ(process::Subprocess::Run(sandbox.Wrap(command), 10).output, "x\n");
+    // The user's files are closed to reads too, or the description says that they are not.
+    const std::string secret = testing::TempDir() + "/sandbox_test_secret_" + std::to_string(getpid());
+    std::ofstream(secret) << "sesame";
+    command.argv = {"/bin/sh", "-c",
+                    "cat " + secret + "; ls " + testing::TempDir() + "; cat /proc/1/environ /etc/passwd"};
+    const std::string read = process::Subprocess::Run(sandbox.Wrap(command), 10).output;
+    std::filesystem::remove(secret);
+    if (sandbox.description().find("landlock against reads") != std::string::npos) {
+      EXPECT_THAT(read, testing::AllOf(testing::Not(HasSubstr("sesame")), testing::Not(HasSubstr("sandbox_test")),
+                                       testing::Not(HasSubstr("root:"))));
+    } else {
+      EXPECT_THAT(sandbox.description(), HasSubstr("host code can read every file that"));
+    }
   }
   EXPECT_THAT(test::MessageOf([&] { Sandbox strict(SandboxMode::kStrict, helpers); }, KGRPO_ERROR_UNAVAILABLE),
               HasSubstr("sandbox: strict is asked for, but this machine lacks namespaces (bwrap is not installed)"));
   setenv("PATH", path.c_str(), 1);
+}
+
+// Root there is the only user: no file can be given to nobody, and nobody cannot be become.
+TEST(SandboxDegrades, InAContainerWithOneUser) {
+  const auto inside = [](const std::string& command) {
+    return process::Subprocess::Run({{"/bin/sh", "-c", "exec unshare --user --map-root-user " + command}}, 120);
+  };
+  if (!inside("true").Succeeded()) GTEST_SKIP() << "this machine allows no user namespaces";
+  const process::Subprocess::Result result = inside(std::filesystem::read_symlink("/proc/self/exe").string() +
+                                                    " --gtest_filter=SandboxDegrades.WithoutBubblewrap");
+  EXPECT_TRUE(result.Succeeded()) << result.output;
 }
 
 TEST(CudaToolkitTest, NamesEveryPlace) {

@@ -181,7 +181,7 @@ TEST_F(RemoteTest, SaysWhyNobodyJudges) {
   EXPECT_NE(nobody.find("Failed to connect"), std::string::npos) << nobody;
   EXPECT_EQ(MessageOf([&] { Remote({"10.0.0.1:80"}); }),
             "options.servers: \"10.0.0.1:80\" is no address; expected one such as http://10.0.0.7:8421");
-  RunningService running({.token = "secret"});
+  RunningService running({.tokens = {{"", "secret"}}});
   EXPECT_EQ(MessageOf([&] { Remote({running.address()}); }),
             "this service wants a token: send \"Authorization: Bearer TOKEN\"; its token goes into the variable that "
             "token_env names");

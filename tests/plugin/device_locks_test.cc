@@ -4,10 +4,12 @@
 #include <kgrpo/sdk/gpu_uuid.h>
 #include <kgrpo/sdk/host.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <deque>
 #include <latch>
 
 #include "base/cancel.h"
@@ -168,21 +170,51 @@ TEST_F(MachineLocks, WaitForTheOtherProcessAndSaySoOnce) {
   EXPECT_THAT(said_[0], HasSubstr("GPU-1.lock"));
 }
 
-TEST_F(MachineLocks, WhoWaitsIsNotPassedByTheProcessThatComesBack) {
+TEST_F(MachineLocks, WaitersAreServedInTheOrderOfArrival) {
   const fs::path directory = folder_.path() / "locks";
-  MachineLock generating(directory, "GPU-1"), judging(directory, "GPU-1"), third(directory, "GPU-1");
-  ASSERT_TRUE(generating.TryTake());
-  EXPECT_FALSE(judging.TryTake());
-  EXPECT_FALSE(third.TryTake());
-  generating.Release();
-  EXPECT_FALSE(generating.TryTake()) << "judging is next";
-  EXPECT_FALSE(third.TryTake());
-  EXPECT_TRUE(judging.TryTake());
-  EXPECT_FALSE(third.TryTake()) << "and this one is next now";
-  EXPECT_FALSE(generating.TryTake());
-  judging.Release();
-  EXPECT_FALSE(generating.TryTake());
-  EXPECT_TRUE(third.TryTake());
+  std::deque<MachineLock> locks;
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(locks.emplace_back(directory, "GPU-1").TryTake(), i == 0);
+  for (int turn = 0; turn < 40; ++turn) {  // who comes back stands behind all others
+    locks[turn % 12].Release();
+    for (int i = 11; i >= 0; --i) EXPECT_EQ(locks[i].TryTake(), i == (turn + 1) % 12) << turn << " " << i;
+  }
+  locks[2].Release();  // a waiter that gives up
+  locks[4].Release();
+  EXPECT_FALSE(locks[2].TryTake());
+  EXPECT_TRUE(locks[5].TryTake());
+}
+
+// None fails, and none is there beside another.
+TEST_F(MachineLocks, TwelveProcessesTakeTurns) {
+  constexpr int kProcesses = 12, kUses = 20;
+  struct Shared {
+    std::atomic<int> inside, uses;
+  };
+  void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* shared = new (page) Shared{};
+  const DeviceLocks::Options options = Options();
+  std::vector<pid_t> processes;
+  for (int p = 0; p < kProcesses; ++p) {
+    processes.push_back(fork());
+    if (processes.back() != 0) continue;
+    DeviceLocks locks(options);
+    for (int use = 0; use < kUses; ++use) {
+      locks.Lock("cuda:0");
+      if (++shared->inside != 1) _exit(1);
+      usleep(1000);
+      ++shared->uses;
+      --shared->inside;
+      locks.Unlock("cuda:0");
+    }
+    _exit(0);
+  }
+  for (const pid_t process : processes) {
+    int status = 0;
+    waitpid(process, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(shared->uses, kProcesses * kUses);
+  munmap(page, sizeof(Shared));
 }
 
 TEST_F(MachineLocks, AreGivenBackByTheDeath) {

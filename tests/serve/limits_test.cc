@@ -2,7 +2,9 @@
 #include <sys/socket.h>
 
 #include <netinet/in.h>
+#include <time.h>
 
+#include <kgrpo/support/closest.h>  // JoinedText
 #include "running_service.h"
 
 namespace kgrpo::test {
@@ -115,7 +117,7 @@ TEST_F(ServeLimitsTest, ALongListDoesNotHoldUpASingleKernel) {
 }
 
 TEST_F(ServeLimitsTest, WantsItsToken) {
-  RunningService running({.token = "secret"});
+  RunningService running({.tokens = {{"", "secret"}}});
   EXPECT_EQ(Post(running.Client(), kQuick).status, 401);
   EXPECT_EQ(Get(running.Client(), "/metrics").status, 401);
   EXPECT_EQ(Get(running.Client(), "/healthz").status, 200);
@@ -128,6 +130,209 @@ TEST_F(ServeLimitsTest, WantsItsToken) {
   EXPECT_EQ(with("secres"), 401);
   EXPECT_EQ(with("secret2"), 401);
   EXPECT_EQ(with(""), 401);
+}
+
+TEST_F(ServeLimitsTest, TokensHaveNamesAndLimits) {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  serve::ServiceOptions options;
+  options.tokens = {{"small", "one", 2}, {"large", "two", 0}};
+  options.log = [&](const std::string& line) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    lines.push_back(line);
+  };
+  RunningService running(std::move(options));
+  const auto post = [&](const char* token, const Json& body) {
+    httplib::Client client = running.Client();
+    client.set_bearer_token_auth(token);
+    return Post(std::move(client), body);
+  };
+  std::thread held([&] { EXPECT_EQ(post("one", kHeld).status, 200); });
+  ASSERT_TRUE(Eventually([] { return judge().held == 1; }));
+  const Answer refused = post("one", {{"evaluations", {kQuick, kQuick}}});
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.json["error"]["code"], "client_limit");
+  judge().released = true;
+  held.join();
+  EXPECT_EQ(post("two", {{"evaluations", {kQuick, kQuick, kQuick}}}).status, 200);
+  EXPECT_EQ(post("one", {{"evaluations", {kQuick, kQuick}}}).status, 200) << "the limit is given back";
+  EXPECT_EQ(post("three", kQuick).status, 401);
+  EXPECT_TRUE(Eventually([&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return lines.size() == 5;
+  }));
+  EXPECT_THAT(JoinedText(lines, "\n"), testing::HasSubstr("token=large"));
+}
+
+TEST_F(ServeLimitsTest, AFileOfTokensIsCheckedWhole) {
+  const TemporaryDirectory folder;
+  const std::string file = (folder.path() / "tokens.yaml").string();
+  const auto read = [&](const std::string& text, std::filesystem::perms others = std::filesystem::perms::none) {
+    std::ofstream(file) << text;
+    std::filesystem::permissions(file,
+                                 std::filesystem::perms::owner_read | std::filesystem::perms::owner_write | others);
+    return serve::ReadTokens(file, text);
+  };
+  const std::list<serve::ClientToken> tokens = read("- {name: a, token: s1, evaluations: 8}\n- {name: b, token: s2}\n");
+  ASSERT_EQ(tokens.size(), 2U);
+  EXPECT_EQ(tokens.front().most_under_way, 8U);
+  const std::string found = MessageOf(
+      [&] {
+        read("- {name: a, token: s1, evaluations: none}\n- {name: a, token: s1}\n- {name: c, tokens: x}\n",
+             std::filesystem::perms::group_read);
+      },
+      KGRPO_ERROR_INVALID);
+  for (const char* part : {"other users can read", ":1:37: evaluations", ":2:3: the name a", "the token is there twice",
+                           ":3:13: tokens", "needs a name and a token"})
+    EXPECT_THAT(found, HasSubstr(part));
+  EXPECT_THAT(MessageOf([&] { read("just text"); }), HasSubstr("expected a list"));
+}
+
+// Each request has one line, whatever its end; its id is the client's, if that can stand in a line.
+TEST_F(ServeLimitsTest, LogsEachRequestOnce) {
+  std::vector<Json> lines;
+  std::mutex mutex;
+  serve::ServiceOptions options;
+  options.json_log = true;
+  options.http.request_seconds = 0.3;
+  options.log = [&](const std::string& line) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    lines.push_back(Json::parse(line));
+  };
+  RunningService running(std::move(options));
+  size_t expected = 0;
+  const auto next = [&] {
+    ++expected;
+    EXPECT_TRUE(Eventually([&] {
+      const std::lock_guard<std::mutex> lock(mutex);
+      return lines.size() >= expected;
+    }));
+    const std::lock_guard<std::mutex> lock(mutex);
+    return lines.size() == expected ? lines.back() : Json("more lines than requests");
+  };
+  httplib::Client client = running.Client();
+  const auto post = [&](const Json& body, const std::string& id) {
+    return client.Post("/v1/evaluations", {{"X-Request-Id", id}}, body.dump(), "application/json")
+        ->get_header_value("X-Request-Id");
+  };
+  EXPECT_EQ(post(kQuick, "mine-1"), "mine-1");
+  Json line = next();
+  EXPECT_EQ(line["id"], "mine-1");
+  EXPECT_EQ(line["client"], "127.0.0.1");
+  EXPECT_EQ(line["problem"], "one");
+  EXPECT_EQ(line["verdict"], "correct");
+  EXPECT_EQ(line["status"], 200);
+  EXPECT_EQ(line["cause"], "");
+  EXPECT_GT(line["seconds"], 0);
+  const std::string made = post({{"evaluations", {kQuick, {{"problem", "one"}, {"source", "wrong"}}}}}, "no\x01 id");
+  EXPECT_NE(made, "no\x01 id");
+  line = next();
+  EXPECT_EQ(line["id"], made);
+  EXPECT_EQ(line["verdict"], "correct 1, wrong 1");
+  post({{"stream", true}, {"evaluations", {kQuick}}}, "s");
+  EXPECT_EQ(next()["verdict"], "correct");
+  post({{"problem", "one"}, {"source", "break"}}, "b");
+  EXPECT_THAT(std::string(next()["cause"]), HasSubstr(": "));
+  post({{"problem", "three"}}, "u");
+  EXPECT_THAT(std::string(next()["cause"]), testing::StartsWith("unknown_problem: "));
+  EXPECT_EQ(client.Get("/no/such")->status, 404);
+  EXPECT_EQ(next()["path"], "/no/such");
+  const Socket garbage(running.port());
+  garbage.Send("garbage\r\n\r\n");
+  EXPECT_EQ(next()["status"], 400);
+  const Socket slow(running.port());
+  slow.Send("G");
+  EXPECT_EQ(next()["status"], 408);
+  {
+    Socket leaving(running.port());
+    leaving.Send(PostText(kHeld.dump()));
+    ASSERT_TRUE(Eventually([] { return judge().held == 1; }));
+  }
+  EXPECT_EQ(next()["status"], 499);
+}
+
+TEST_F(ServeLimitsTest, RefusesLengthsThatCanBeReadInTwoWays) {
+  RunningService running;
+  const std::string body = kQuick.dump(), length = "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+  for (const std::string& headers :
+       {length + length, length + "Content-Length: 0\r\n", length + chunked, chunked + chunked,
+        std::string("Transfer-Encoding: identity\r\n"), std::string("Transfer-Encoding: chunked, identity\r\n"),
+        std::string("Content-Length: +5\r\n"), std::string("Content-Length: 99999999999999999999\r\n"),
+        std::string("Content-Length : 5\r\n"), length + "Transfer-Encoding : chunked\r\n"}) {
+    const Socket socket(running.port());
+    socket.Send("POST /v1/evaluations HTTP/1.1\r\nHost: here\r\n" + headers + "\r\n" + body +
+                "GET /healthz HTTP/1.1\r\n\r\n");
+    const std::string answer = socket.ReadAll();
+    EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 400") << headers << answer;
+    EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << "one answer: " << headers << answer;
+  }
+  // The body of a GET is not the next request.
+  const Socket socket(running.port());
+  socket.Send("GET /v1/problems HTTP/1.1\r\nContent-Length: 27\r\n\r\nGET /healthz HTTP/1.1\r\nX: y\r\n\r\n");
+  const std::string answer = socket.ReadAll();
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
+}
+
+// Lists and objects of many values are refused or read in linear time.
+TEST_F(ServeLimitsTest, ReadsLongListsInLinearTime) {
+  RunningService running({.queue = 1000});
+  const auto seconds = [&](const std::string& body, int status) {
+    timespec before = {}, after = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    EXPECT_EQ(running.Client().Post("/v1/evaluations", body, "application/json")->status, status);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    return static_cast<double>(after.tv_sec - before.tv_sec) +
+           1e-9 * static_cast<double>(after.tv_nsec - before.tv_nsec);
+  };
+  const auto repeated = [](const std::string& begin, const std::string& each, size_t count, const std::string& end) {
+    std::string text = begin;
+    for (size_t i = 0; i < count; ++i) text += (i > 0 ? "," : "") + each;
+    return text + end;
+  };
+  std::string keys = "{\"problem\":\"one\"", names = "{\"problem\":\"one\",\"devices\":[\"fast\"";
+  for (int i = 0; i < 60'000; ++i) {
+    keys += ",\"k" + std::to_string(i) + "\":1";
+    names += ",\"d" + std::to_string(i) + "\"";
+  }
+  EXPECT_LT(seconds(repeated("{\"evaluations\":[", "{}", 900, "]}"), 400), 1);
+  EXPECT_LT(seconds(repeated("{\"evaluations\":[", "{}", 200'000, "]}"), 413), 1);
+  EXPECT_LT(seconds(repeated("{\"problem\":[", "[]", 30'000, "]}"), 400), 1);
+  EXPECT_LT(seconds(repeated("{\"problem\":[", "[]", 500'000, "]}"), 413), 1);
+  EXPECT_LT(seconds(keys + "}", 400), 1);
+  EXPECT_LT(seconds(names + "]}", 400), 1);
+}
+
+// The rules of promtool check metrics: each family has help and type before its samples, counters end in _total.
+TEST_F(ServeLimitsTest, MetricsAreAsPrometheusWantsThemFromTheStart) {
+  RunningService running;
+  std::istringstream lines(running.Client().Get("/metrics")->body);
+  std::string family, type;
+  std::set<std::string> seen;
+  std::map<std::string, int> samples;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, kind, name, rest;
+    words >> first;
+    if (first == "#") {
+      words >> kind >> name >> rest;
+      if (kind == "HELP") {
+        EXPECT_TRUE(seen.insert(name).second) << name << " twice";
+        EXPECT_FALSE(rest.empty()) << line;
+        family = name;
+      } else {
+        EXPECT_EQ(kind, "TYPE");
+        EXPECT_EQ(name, family);
+        type = rest;
+        EXPECT_EQ(type == "counter", name.ends_with("_total")) << line;
+      }
+      continue;
+    }
+    EXPECT_TRUE(first.starts_with(family)) << line;
+    ++samples[family];
+  }
+  EXPECT_EQ(samples.size(), seen.size()) << "each family has a value from the start";
+  EXPECT_EQ(samples["kgrpo_evaluations_total"], 6) << "three verdicts, two devices";
 }
 
 TEST_F(ServeLimitsTest, DrainsWhatIsUnderWay) {

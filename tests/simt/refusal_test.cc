@@ -30,6 +30,33 @@ std::string Bad(const std::string& ptx) {
   return MessageOf(ptx, KGRPO_ERROR_INVALID);
 }
 
+// A short text may stand for much work: it is refused before the work is done. Each takes below a second.
+TEST(Refusal, BoundsTheWorkThatATextStandsFor) {
+  std::string ranges, chain, doubling;
+  for (int i = 0; i < 2000; ++i)
+    ranges += "{ .reg .b64 %x" + std::to_string(i) + "_<1000000>; mov.b64 %x" + std::to_string(i) + "_999999, 1; }\n";
+  EXPECT_EQ(Refused(ranges), "parsed") << "registers that nothing mentions cost nothing";
+  const auto function = [](int i, const std::string& body) {
+    return ".func f" + std::to_string(i) + "()\n{\n" + body + "ret;\n}\n";
+  };
+  for (int i = 5000; i-- > 0;) chain += function(i, i == 4999 ? "" : "call f" + std::to_string(i + 1) + ", ();\n");
+  for (int i = 40; i-- > 0;) {
+    const std::string next = "call f" + std::to_string(i + 1) + ", ();\n";
+    doubling += function(i, i == 39 ? "" : next + next);
+  }
+  const std::string entry = ".visible .entry k()\n{\ncall f0, ();\nret;\n}\n";
+  EXPECT_THAT(MessageOf(kHead + chain + entry, KGRPO_ERROR_UNSUPPORTED),
+              testing::HasSubstr("a chain of more than 1000"));
+  EXPECT_THAT(MessageOf(kHead + doubling + entry, KGRPO_ERROR_UNSUPPORTED),
+              testing::HasSubstr("a kernel of more than 4 million statements"));
+  std::string wide = ".reg .b32 %z<200000>;\n";
+  for (int i = 0; i < 100'000; ++i) {
+    wide += "mov.b32 %z" + std::to_string(i) + ", 1;\nL" + std::to_string(i) + ":\n";
+    if (i > 0) wide += "@%p1 bra L" + std::to_string(i - 1) + ";\n";
+  }
+  EXPECT_THAT(Refused(wide), testing::HasSubstr("registers and"));
+}
+
 TEST(Refusal, NamesTheFeature) {
   EXPECT_EQ(Refused("wgmma.fence.sync.aligned;"),
             "PTX line 9: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");

@@ -1,5 +1,6 @@
 // The parts of store/ on their own: the database returns each field that was written, an export's rows have the same
 // columns, and files and checkpoints are complete or absent.
+#include "base/log.h"
 #include "filled_round.h"
 #include "report/export.h"
 #include "store/checkpoints.h"
@@ -11,6 +12,7 @@
 #include "test.h"
 
 #include <kgrpo/support/sha256.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 namespace kgrpo {
@@ -177,6 +179,28 @@ TEST(DatabaseTest, CurvesLeaveOutWhatIsNotANumber) {
   database.WriteStep(Step(2), {});
   EXPECT_EQ(database.MetricCurve("loss").size(), 2u);
   EXPECT_TRUE(database.MetricCurve("kl").empty());
+}
+
+// The run waits as long as another process has a lock, here for longer than a message takes, and says so once.
+TEST(DatabaseTest, WaitsForAnotherProcess) {
+  const fs::path folder = Folder("locked");
+  RunDatabase database(folder / "run.sqlite");
+  std::ostringstream lines;
+  AlsoLogTo(lines);
+  for (int i = 0; i < 2; ++i) {
+    Database other(folder / "run.sqlite");
+    other.Execute("BEGIN EXCLUSIVE");
+    std::jthread holder([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      other.Execute("COMMIT");
+    });
+    database.Set("purpose", "locked " + std::to_string(i));
+    EXPECT_EQ(database.Get("purpose"), "locked " + std::to_string(i));
+  }
+  spdlog::default_logger()->sinks().pop_back();
+  const std::string text = lines.str(), told = "run.sqlite is locked by another process";
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_THAT(text, HasSubstr(told));
 }
 
 TEST(DatabaseTest, RefusesWhatItCannotRead) {

@@ -1,6 +1,7 @@
 #include "serve/http_server.h"
 
 #include <kgrpo/sdk/error.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,10 +14,13 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <system_error>
 #include <thread>
 
 #include <nlohmann/json.hpp>
+
+#include "serve/framing.h"
 
 namespace kgrpo::serve {
 namespace {
@@ -48,14 +52,18 @@ std::string SecondsText(double seconds) {
   return std::to_string(static_cast<int>(seconds)) + " s";
 }
 
-}  // namespace
-
-void Answer(const HttpError& error, httplib::Response& response) {
-  response.status = error.status;
-  response.set_content(Body(error.code, error.what()), "application/json");
-  if (error.retry_after > 0) response.set_header("Retry-After", std::to_string(error.retry_after));
-  if (error.status == 401) response.set_header("WWW-Authenticate", "Bearer");
+// The address of a connection's other side.
+std::string AddressOf(socket_t socket) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  char text[NI_MAXHOST] = "";
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "unknown";
+  return text;
 }
+
+}  // namespace
 
 // ---- one connection -----------------------------------------------------------------------------
 
@@ -68,6 +76,8 @@ class HttpServer::Connection : public httplib::Stream {
   // The connection that this thread serves.
   static thread_local Connection* current_;
 
+  RequestNote note;
+
   // Waits for a request's first byte. False after idle_seconds, or when the server stops.
   bool AwaitRequest(int stop_event) {
     if (at_ == filled_) {
@@ -76,7 +86,9 @@ class HttpServer::Connection : public httplib::Stream {
       if (count <= 0 || waited[1].revents != 0) return false;
     }
     left_ = limits_.header_bytes;
+    begin_ = Clock::now();
     end_ = FromNow(limits_.request_seconds);
+    note = {};
     trouble_.reset();
     in_body_ = answered_ = false;
     return true;
@@ -90,6 +102,7 @@ class HttpServer::Connection : public httplib::Stream {
   // The reason why the request could not be read, if it could not.
   const std::optional<HttpError>& trouble() const { return trouble_; }
   bool answered() const { return answered_; }
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
   bool last() const { return last_; }
   void CloseAfterwards() { last_ = true; }
   const HttpLimits& limits() const { return limits_; }
@@ -161,7 +174,7 @@ class HttpServer::Connection : public httplib::Stream {
   }
 
   void get_remote_ip_and_port(std::string& ip, int& port) const override {
-    ip.clear();
+    ip = AddressOf(socket_);
     port = 0;
   }
   void get_local_ip_and_port(std::string& ip, int& port) const override {
@@ -192,7 +205,7 @@ class HttpServer::Connection : public httplib::Stream {
   const socket_t socket_;
   const HttpLimits& limits_;
   size_t left_ = 0;  // bytes that this request may still send
-  Clock::time_point end_;
+  Clock::time_point begin_, end_;
   std::optional<HttpError> trouble_;
   bool in_body_ = false, answered_ = false, last_ = false;
   char buffer_[16384];
@@ -200,6 +213,14 @@ class HttpServer::Connection : public httplib::Stream {
 };
 
 thread_local HttpServer::Connection* HttpServer::Connection::current_ = nullptr;
+
+void Answer(const HttpError& error, httplib::Response& response) {
+  HttpServer::Note().cause = error.code + ": " + error.what();
+  response.status = error.status;
+  response.set_content(Body(error.code, error.what()), "application/json");
+  if (error.retry_after > 0) response.set_header("Retry-After", std::to_string(error.retry_after));
+  if (error.status == 401) response.set_header("WWW-Authenticate", "Bearer");
+}
 
 // One thread for each connection, up to a limit.
 class HttpServer::ConnectionThreads : public httplib::TaskQueue {
@@ -250,7 +271,8 @@ thread_local bool HttpServer::ConnectionThreads::refusing_ = false;
 
 // ---- the server ---------------------------------------------------------------------------------
 
-HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(eventfd(0, EFD_CLOEXEC)) {
+HttpServer::HttpServer(const HttpLimits& limits)
+    : limits_(limits), first_id_(std::random_device()()), stop_event_(eventfd(0, EFD_CLOEXEC)) {
   if (stop_event_ < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("eventfd: ") + std::strerror(errno));
   new_task_queue = [this] { return new ConnectionThreads(*this); };
   set_tcp_nodelay(true);
@@ -289,11 +311,25 @@ HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(
     return HandlerResponse::Handled;
   }));
   set_post_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    RequestNote& note = Note();
+    note.client = request.remote_addr;
+    note.id = request.get_header_value("X-Request-Id");
+    if (note.id.size() > 64 || !IsOfCharacters(note.id, "._-")) {
+      char made[32];
+      std::snprintf(made, sizeof made, "%08llx-%llu", static_cast<unsigned long long>(first_id_),
+                    static_cast<unsigned long long>(++ids_));
+      note.id = made;
+    }
+    response.set_header("X-Request-Id", note.id);
     if (on_answer_) on_answer_(request, response);
     if (!Connection::current_->last()) return;
     response.headers.erase("Keep-Alive");
     response.headers.erase("Connection");
     response.set_header("Connection", "close");
+  });
+  set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+    Note().seconds = Connection::current_->Seconds();
+    if (on_end_) on_end_(request, response, Note());
   });
 }
 
@@ -341,6 +377,12 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
       const bool answered = process_request(connection, connection.last(), closed, nullptr);
       if (!connection.answered() && connection.trouble()) {  // the request line did not arrive
         const std::string body = Body(connection.trouble()->code, connection.trouble()->what());
+        connection.note.client = AddressOf(socket);
+        connection.note.cause = connection.trouble()->code + ": " + connection.trouble()->what();
+        connection.note.seconds = connection.Seconds();
+        httplib::Response response;
+        response.status = connection.trouble()->status;
+        if (on_end_) on_end_({}, response, connection.note);
         connection.write_format(
             "HTTP/1.1 %d Refused\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: "
             "%zu\r\n\r\n%s",
@@ -356,6 +398,12 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
 
 void HttpServer::Refuse(socket_t socket) {
   ++refused_;
+  RequestNote note;
+  note.client = AddressOf(socket);
+  note.cause = "too_many_connections";
+  httplib::Response response;
+  response.status = 503;
+  if (on_end_) on_end_({}, response, note);
   char buffer[4096];
   while (recv(socket, buffer, sizeof buffer, MSG_DONTWAIT) > 0) {
   }
@@ -390,6 +438,18 @@ std::string HttpServer::ReadBody(const httplib::Request& request, const httplib:
   if (!fits) refuse(connection.TooLarge());
   refuse(HttpError(400, "bad_request", "the request's body ended early"));
   return body;  // never
+}
+
+RequestNote& HttpServer::Note() {
+  return Connection::current_->note;
+}
+
+void HttpServer::RequireOneLength(const httplib::Request& request) {
+  const bool has_body =
+      request.has_header("Transfer-Encoding") || request.get_header_value<uint64_t>("Content-Length") > 0;
+  const std::string wrong = FramingFault(request);
+  if (!wrong.empty() || (has_body && request.method != "POST")) CloseAfterwards();  // the body is not read
+  if (!wrong.empty()) throw HttpError(400, "bad_request", "the request has " + wrong);
 }
 
 bool HttpServer::ClientGone() {

@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -33,7 +35,18 @@ class HttpError : public std::runtime_error {
   int retry_after;   // seconds; 0: not said
 };
 
-// Writes an HttpError as the response.
+// What the log says of a request beside its method, path, status and seconds. Its handlers fill it in.
+struct RequestNote {
+  std::string id;      // the client's X-Request-Id, or one made here; sent back
+  std::string client;  // address
+  std::string token;   // name of the token
+  std::string problem;
+  std::string verdict;
+  std::string cause;   // of an error: its code and message
+  double seconds = 0;  // from the request's first byte to the end of its answer
+};
+
+// Writes an HttpError as the response, and notes it as the cause.
 void Answer(const HttpError& error, httplib::Response& response);
 
 class HttpServer : public httplib::Server {
@@ -50,6 +63,18 @@ class HttpServer : public httplib::Server {
   // Sets a function that is called with every answer before it is sent, so that a client finds its own request in the
   // metrics. Before Run. [any thread]
   void OnAnswer(httplib::Logger seen) { on_answer_ = std::move(seen); }
+
+  // Sets a function that is called once for each request, when its answer is sent or its connection was refused.
+  // Before Run. [any thread]
+  using Ended = std::function<void(const httplib::Request&, const httplib::Response&, const RequestNote&)>;
+  void OnEnd(Ended ended) { on_end_ = std::move(ended); }
+
+  // The note of the request that this thread answers.
+  static RequestNote& Note();
+
+  // Throws HttpError if the lengths that a request states can be read in two ways: a proxy in front might take its body
+  // for another request.
+  static void RequireOneLength(const httplib::Request& request);
 
   // Ends Run, even if another thread has not called it yet. [any thread]
   void Stop();
@@ -75,6 +100,9 @@ class HttpServer : public httplib::Server {
 
   const HttpLimits limits_;
   httplib::Logger on_answer_;
+  Ended on_end_;
+  const uint64_t first_id_;
+  std::atomic<uint64_t> ids_{0};  // made so far
   int listener_ = -1;
   int stop_event_ = -1;             // readable once Stop was called
   std::atomic<bool> ended_{false};  // Run has returned

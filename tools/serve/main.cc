@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -32,7 +33,7 @@ struct ServeOptions {
   std::vector<std::string> devices;
   std::vector<std::string> settings;
   std::string listen = "127.0.0.1:8421";
-  std::string token_env = "KGRPO_TOKEN";
+  std::string token_env = "KGRPO_TOKEN", tokens_file;
   unsigned workers = 0;
   serve::ServiceOptions service;
 };
@@ -77,7 +78,9 @@ Address ParseAddress(const std::string& text) {
   return address;
 }
 
-std::string TokenFrom(const std::string& variable, const Address& address) {
+// The tokens of the file, if one is given; else that of the variable.
+std::list<serve::ClientToken> TokensFrom(const std::string& file, const std::string& variable, const Address& address) {
+  if (!file.empty()) return serve::ReadTokens(file, ReadFile(file));
   const char* value = std::getenv(variable.c_str());
   const std::string token = value == nullptr ? "" : value;
   if (token.find_first_of(" \t\r\n\"'") != std::string::npos)
@@ -87,7 +90,8 @@ std::string TokenFrom(const std::string& variable, const Address& address) {
     throw Error(KGRPO_ERROR_INVALID, "--listen " + address.host + " is open to other machines, and $" + variable +
                                          " is not set: set it to a secret that clients send as a bearer token");
   }
-  return token;
+  if (token.empty()) return {};
+  return {{"", token}};
 }
 
 // The chosen evaluator and problems.
@@ -181,7 +185,10 @@ Json About(Session& session, const ServedChoice& chosen, const HostServices& ser
 int Serve(const Globals& globals, const ServeOptions& options) {
   const Address address = ParseAddress(options.listen);
   serve::ServiceOptions service_options = options.service;
-  service_options.token = TokenFrom(options.token_env, address);
+  service_options.tokens = TokensFrom(options.tokens_file, options.token_env, address);
+  if (service_options.json_log) {
+    service_options.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  }
   service_options.workers = options.workers > 0 ? options.workers : std::max(1U, std::thread::hardware_concurrency());
   Session session(globals);
   HostServices& services = session.StartServices(0);
@@ -246,11 +253,18 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  CLI::Option* token_env = command
+                               ->add_option("--token-env", options->token_env,
+                                            "Environment variable that holds the token that clients must send")
+                               ->type_name("NAME")
+                               ->capture_default_str();
   command
-      ->add_option("--token-env", options->token_env,
-                   "Environment variable that holds the token that clients must send")
-      ->type_name("NAME")
-      ->capture_default_str();
+      ->add_option("--tokens", options->tokens_file,
+                   "File of several clients' tokens, in place of the variable: a YAML list of {name, token, "
+                   "evaluations: limit of those under way}")
+      ->type_name("FILE")
+      ->excludes(token_env);
+  command->add_flag("--json-log", options->service.json_log, "Log each request as a line of JSON on standard error");
   command->add_flag(
       "--inline-code", options->service.inline_code,
       "Take problems in requests that bring an oracle: it runs outside the sandbox, so trust who may send one");

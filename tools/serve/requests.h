@@ -35,12 +35,13 @@ struct EvaluationsRequest {
   bool stream = false;  // send each result as soon as it is there
 };
 
-// JSON of at most 32 levels. Throws HttpError.
-nlohmann::ordered_json ParseBody(const std::string& body);
+// Parses JSON of at most 32 levels, in linear time. Throws HttpError; 413 before parsing if the body lists more
+// evaluations than `most_evaluations`, or holds many more values than so many need.
+nlohmann::json ParseBody(const std::string& body, size_t most_evaluations);
 
 // Throw HttpError with the path of the mistake: "evaluations[2].seed: ...".
-EvaluationsRequest ReadEvaluations(const nlohmann::ordered_json& body);
-ProblemRequest ReadProblem(const nlohmann::ordered_json& json, const std::string& path);
+EvaluationsRequest ReadEvaluations(const nlohmann::json& body);
+ProblemRequest ReadProblem(const nlohmann::json& json, const std::string& path);
 
 }  // namespace kgrpo::serve
 #endif

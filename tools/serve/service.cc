@@ -3,17 +3,15 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/evaluation_json.h>
-#include <openssl/crypto.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <filesystem>
-#include <fstream>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -28,8 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kLookEvery = std::chrono::milliseconds(20);  // between checks for a client that left, and for a stop
 constexpr int kLongestRetryAfter = 60;
-constexpr int kTries = 10;        // tries of an evaluation that another request's cancellation ended
-constexpr int kClientGone = 499;  // nobody reads it; nginx's number, for the metrics
+constexpr int kTries = 10;  // tries of an evaluation that another request's cancellation ended
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -64,28 +61,11 @@ Failure FailureOf(kgrpo_error_code code, bool of_kernel = false) {
   }
 }
 
-double ResidentBytes() {
-  std::ifstream stream("/proc/self/statm");
-  double all = 0, resident = 0;
-  stream >> all >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-double OpenDescriptors() {
-  std::error_code code;
-  double count = 0;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", code), end; !code && at != end; at.increment(code))
-    ++count;
-  return count;
-}
-
-// The path's label in the metrics; never text from a client.
-std::string RouteOf(const std::string& path) {
-  for (const char* known :
-       {"/", "/openapi.json", "/healthz", "/metrics", "/v1/evaluator", "/v1/problems", "/v1/evaluations"}) {
-    if (path == known) return path;
-  }
-  return path.starts_with("/v1/problems/") ? "/v1/problems/{name}" : "other";
+// "softmax_long", or "softmax_long and 2 more".
+std::string ProblemsOf(const EvaluationsRequest& request) {
+  std::set<std::string> names;
+  for (const EvaluationRequest& one : request.evaluations) names.insert(one.problem.name);
+  return *names.begin() + (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more" : "");
 }
 
 }  // namespace
@@ -104,6 +84,7 @@ struct Service::Unit {
 
 // A request under way. Lives until its answer is written and its last job has ended.
 struct Service::Pending {
+  std::shared_ptr<Clients::Claim> claim;
   EvaluationsRequest request;
   std::vector<Unit> units;
   std::shared_ptr<EvaluationQueue::Ticket> ticket;
@@ -131,9 +112,11 @@ Service::Service(ServiceOptions options, std::vector<ServedDevice> devices, cons
     : options_(std::move(options)),
       devices_(std::move(devices)),
       about_(std::move(about)),
+      clients_(options_.tokens),
       problems_(problems, devices_.size(), options_.inline_code),
       queue_(options_.workers, options_.queue),
       http_(options_.http) {
+  DeclareMetrics();
   AddRoutes();
 }
 
@@ -163,12 +146,15 @@ void Service::Run(const std::function<bool()>& stop) {
 
 void Service::AddRoutes() {
   http_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response&) {
+    HttpServer::RequireOneLength(request);
     CheckToken(request);
     return httplib::Server::HandlerResponse::Unhandled;
   });
   http_.OnAnswer([this](const httplib::Request& request, const httplib::Response& response) {
-    const std::string route = RouteOf(request.path);
-    metrics_.Count("requests_total", {{"path", route}, {"status", std::to_string(response.status)}});
+    CountRequest(request.path, response.status);
+  });
+  http_.OnEnd([this](const httplib::Request& request, const httplib::Response& response, const RequestNote& note) {
+    Log(request, response, note);
   });
   http_.Get("/", [this](const httplib::Request&, httplib::Response& response) {
     response.set_content(OpenApiPage(), "text/html; charset=utf-8");
@@ -201,7 +187,7 @@ void Service::AddRoutes() {
   http_.Post("/v1/problems", [this](const httplib::Request& request, httplib::Response& response,
                                     const httplib::ContentReader& read) {
     const Active active(active_);
-    AnswerJson(DescribeProblem(*problems_.Find(ReadProblem(ParseBody(HttpServer::ReadBody(request, read)), ""))),
+    AnswerJson(DescribeProblem(*problems_.Find(ReadProblem(ParseBody(HttpServer::ReadBody(request, read), 1), ""))),
                response);
   });
   http_.Post("/v1/evaluations",
@@ -211,35 +197,17 @@ void Service::AddRoutes() {
 }
 
 // /healthz needs no token, since load balancers have none.
-void Service::CheckToken(const httplib::Request& request) const {
-  if (options_.token.empty() || request.path == "/healthz") return;
-  const std::string given = request.get_header_value("Authorization"), wanted = "Bearer " + options_.token;
-  if (given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0) return;
+void Service::CheckToken(const httplib::Request& request) {
+  if (clients_.empty() || request.path == "/healthz") return;
+  const std::string given = request.get_header_value("Authorization");
+  if (Clients::Client* client = clients_.Find(given)) {
+    HttpServer::Note().token = client->of.name;
+    return;
+  }
   HttpServer::CloseAfterwards();  // the body is not read
   throw HttpError(401, "unauthorized",
                   given.empty() ? "this service wants a token: send \"Authorization: Bearer TOKEN\""
                                 : "the token is not this service's");
-}
-
-Json Service::Health() const {
-  return {{"status", draining_ ? "draining" : "ok"},
-          {"waiting", queue_.waiting()},
-          {"running", queue_.running()},
-          {"workers", queue_.workers()},
-          {"queue", queue_.limit()}};
-}
-
-std::string Service::MetricsText() const {
-  return metrics_.Text({{"queue_waiting", static_cast<double>(queue_.waiting())},
-                        {"queue_limit", static_cast<double>(queue_.limit())},
-                        {"evaluations_running", static_cast<double>(queue_.running())},
-                        {"workers", static_cast<double>(queue_.workers())},
-                        {"requests_active", static_cast<double>(active_)},
-                        {"connections", static_cast<double>(http_.connections())},
-                        {"connections_refused", static_cast<double>(http_.refused_connections())},
-                        {"draining", draining_ ? 1.0 : 0.0},
-                        {"process_resident_bytes", ResidentBytes()},
-                        {"process_open_descriptors", OpenDescriptors()}});
 }
 
 Json Service::DescribeProblem(ServedProblem& problem) const {
@@ -289,7 +257,9 @@ void Service::PostEvaluations(const httplib::Request& request, httplib::Response
     HttpServer::CloseAfterwards();
     throw HttpError(503, "draining", "the service is shutting down", 1);
   }
-  const std::shared_ptr<Pending> pending = Submit(ReadEvaluations(ParseBody(HttpServer::ReadBody(request, read))));
+  const std::shared_ptr<Pending> pending =
+      Submit(ReadEvaluations(ParseBody(HttpServer::ReadBody(request, read), queue_.limit())),
+             clients_.Find(request.get_header_value("Authorization")));
   if (!pending->request.stream) return AnswerWhole(*pending, response);
   Stream(pending, response, [this, pending, active](bool) { CancelUnlessEnded(*pending); });
 }
@@ -304,8 +274,9 @@ void Service::CancelUnlessEnded(Pending& pending) {
   metrics_.Count("requests_aborted_total");
 }
 
-std::shared_ptr<Service::Pending> Service::Submit(EvaluationsRequest request) {
+std::shared_ptr<Service::Pending> Service::Submit(EvaluationsRequest request, Clients::Client* client) {
   auto pending = std::make_shared<Pending>();
+  HttpServer::Note().problem = ProblemsOf(request);
   pending->units = UnitsOf(request);
   pending->request = std::move(request);
   const size_t count = pending->units.size();
@@ -313,6 +284,13 @@ std::shared_ptr<Service::Pending> Service::Submit(EvaluationsRequest request) {
     throw HttpError(413, "too_many",
                     "the request asks for " + std::to_string(count) + " evaluations, and the queue holds " +
                         std::to_string(queue_.limit()) + ": send them in parts");
+  }
+  if (client != nullptr && (pending->claim = Clients::Take(*client, count)) == nullptr) {
+    metrics_.Count("requests_refused_total", {{"reason", "client_limit"}});
+    throw HttpError(429, "client_limit",
+                    client->of.name + " may have " + std::to_string(client->of.most_under_way) +
+                        " evaluations under way: wait for answers, or send fewer at a time",
+                    1);
   }
   std::vector<std::function<void()>> jobs;
   for (size_t i = 0; i < count; ++i) jobs.emplace_back([this, pending, i] { Judge(*pending, i); });
@@ -386,6 +364,20 @@ Json Service::ResultJson(const Pending& pending, size_t number) const {
   return json;
 }
 
+// Notes the verdicts for the log: "correct", or "correct 3, wrong 1"; an impossible evaluation counts by its code.
+void Service::NoteVerdicts(const Pending& pending) {
+  std::map<std::string, size_t> counts;
+  RequestNote& note = HttpServer::Note();
+  for (const Unit& unit : pending.units) {
+    ++counts[unit.error ? unit.error->code : (unit.found ? unit.found : unit.baseline)->verdict];
+    if (unit.error && note.cause.empty()) note.cause = unit.error->code + ": " + unit.error->what();
+  }
+  for (const auto& [verdict, count] : counts) {
+    note.verdict += (note.verdict.empty() ? "" : ", ") + verdict;
+    if (pending.units.size() > 1) note.verdict += " " + std::to_string(count);
+  }
+}
+
 void Service::AnswerWhole(Pending& pending, httplib::Response& response) {
   {
     std::unique_lock<std::mutex> lock(pending.mutex);
@@ -397,6 +389,7 @@ void Service::AnswerWhole(Pending& pending, httplib::Response& response) {
       throw HttpError(kClientGone, "client_gone", "the client has left");
     }
   }
+  NoteVerdicts(pending);
   std::vector<Json> answers;
   for (const EvaluationRequest& one : pending.request.evaluations)
     answers.push_back({{"problem", one.problem.name}, {"results", Json::array()}});
@@ -431,6 +424,7 @@ void Service::Stream(const std::shared_ptr<Pending>& pending, httplib::Response&
     }
     sent += ended.size();
     if (sent < pending->units.size()) return true;
+    NoteVerdicts(*pending);
     const std::string end = Dump({{"done", true}, {"results", sent}});
     if (!sink.write(end.data(), end.size())) return false;
     sink.done();

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "serve/clients.h"
 #include "serve/evaluation_queue.h"
 #include "serve/http_server.h"
 #include "serve/served_problems.h"
@@ -18,12 +20,16 @@
 
 namespace kgrpo::serve {
 
+inline constexpr int kClientGone = 499;  // nobody reads it; nginx's number, for log and metrics
+
 struct ServiceOptions {
-  size_t workers = 1;         // kernels judged at the same time
-  size_t queue = 256;         // evaluations that wait, at most
-  std::string token = {};     // bearer token that clients must send; empty: none
-  bool inline_code = false;   // problems in requests may hold native code
-  double drain_seconds = 60;  // for requests under way, after a stop request
+  size_t workers = 1;                                     // kernels judged at the same time
+  size_t queue = 256;                                     // evaluations that wait, at most
+  std::list<ClientToken> tokens = {};                     // bearer tokens of clients; empty: no client needs one
+  bool inline_code = false;                               // problems in requests may hold native code
+  double drain_seconds = 60;                              // for requests under way, after a stop request
+  bool json_log = false;                                  // the line of each request is JSON
+  std::function<void(const std::string& line)> log = {};  // takes those lines; empty: the log, at kInfo
   HttpLimits http = {};
 };
 
@@ -52,15 +58,20 @@ class Service {
   using Json = nlohmann::ordered_json;
 
   void AddRoutes();
-  void CheckToken(const httplib::Request& request) const;
+  // service_telling.cc
+  void DeclareMetrics();
+  void CountRequest(const std::string& path, int status);
+  void Log(const httplib::Request& request, const httplib::Response& response, const RequestNote& note) const;
+  void CheckToken(const httplib::Request& request);
   void PostEvaluations(const httplib::Request& request, httplib::Response& response,
                        const httplib::ContentReader& read);
   std::vector<Unit> UnitsOf(const EvaluationsRequest& request);
-  std::shared_ptr<Pending> Submit(EvaluationsRequest request);
+  std::shared_ptr<Pending> Submit(EvaluationsRequest request, Clients::Client* client);
   void Judge(Pending& pending, size_t number);
   void Stream(const std::shared_ptr<Pending>& pending, httplib::Response& response,
               httplib::ContentProviderResourceReleaser ended);
   void CancelUnlessEnded(Pending& pending);
+  static void NoteVerdicts(const Pending& pending);
   void AnswerWhole(Pending& pending, httplib::Response& response);
   Json ResultJson(const Pending& pending, size_t number) const;
   Json DescribeProblem(ServedProblem& problem) const;
@@ -70,6 +81,7 @@ class Service {
   const ServiceOptions options_;
   const std::vector<ServedDevice> devices_;
   const Json about_;
+  Clients clients_;
   ServedProblems problems_;
   ServiceMetrics metrics_;
   std::atomic<size_t> active_{0};

@@ -18,13 +18,15 @@ class ServiceMetrics {
   // {{"device", "default"}, {"verdict", "correct"}}
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  // `name` without the prefix "kgrpo_". Counters are named "..._total".
+  // `name` without the prefix "kgrpo_": a row of kFamilies in service_metrics.cc. `by` 0: the counter is there.
   void Count(const std::string& name, const Labels& labels = {}, uint64_t by = 1);
-  // Adds a value to a histogram of seconds.
+  // Adds a value to a histogram of seconds. Declare: the histogram is there.
   void Observe(const std::string& name, const Labels& labels, double seconds);
+  void Declare(const std::string& name, const Labels& labels);
 
-  // Returns the text format (version 0.0.4), including the current values of `gauges`.
-  std::string Text(const std::vector<std::pair<std::string, double>>& gauges) const;
+  // Returns the text format (version 0.0.4), including `current` values. Every family has its help and type, whether it
+  // has values or not.
+  std::string Text(const std::map<std::string, double>& current) const;
 
  private:
   static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,

@@ -84,7 +84,7 @@ Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string help
   if (options_.route == CompileRoute::kFast) {
     toolkit_.CheckNvrtc();
     fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.compute_capability,
-                                           options_.workers, options_.seconds);
+                                           options_.workers, options_.seconds, options_.stop);
     fast_->Check();
   }
   if (!options_.cache_file.empty()) cache_ = std::make_unique<CompileCache>(options_.cache_file);
@@ -180,8 +180,9 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
       text.readable = options_.tvm_ffi->Readable();
       seconds *= kTvmFfiPatience;
     }
-    CompileOutcome outcome = CompileWithNvcc(toolkit_, sandbox_, options_.library_directory,
-                                             options_.compute_capability, text, seconds, fast_ != nullptr);
+    CompileOutcome outcome =
+        CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, text, seconds,
+                        fast_ != nullptr, options_.stop);
     if (const std::string why = MissingOfTorch(outcome.diagnosis); form == CandidateForm::kTorch && !why.empty()) {
       outcome.verdict = "unsupported";
       outcome.diagnosis = why;

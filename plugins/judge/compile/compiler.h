@@ -36,6 +36,8 @@ class Compiler {
     // Called once, with the reason why the fast route left a source to nvcc: a run with many such sources is slow. [any
     // thread]
     std::function<void(const std::string& why)> on_fallback = {};
+    // Asked several times a second: true ends a compile, which then throws KGRPO_ERROR_CANCELLED. [any thread]
+    std::function<bool()> stop = {};
   };
 
   // Starts the fast route's processes where it is chosen, and compiles a kernel of two lines by it. Throws

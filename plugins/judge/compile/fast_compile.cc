@@ -88,10 +88,11 @@ struct FastCompiler::Process {
 };
 
 FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory,
-                           int compute_capability, size_t processes, double seconds)
+                           int compute_capability, size_t processes, double seconds, std::function<bool()> stop)
     : toolkit_(toolkit),
       helper_directory_(std::move(helper_directory)),
       seconds_(seconds),
+      stop_(std::move(stop)),
       processes_(processes, [this, &sandbox, architecture = "sm_" + std::to_string(compute_capability)] {
         return std::make_unique<Process>(toolkit_, sandbox, helper_directory_, architecture, seconds_);
       }) {
@@ -101,6 +102,7 @@ FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, s
 FastCompiler::~FastCompiler() = default;
 
 std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
+  constexpr size_t kMostAnswerBytes = size_t{256} << 20;
   constexpr int kMostUses = 1000;  // then a fresh one, so that no leak of NVRTC's lasts
   std::optional<std::vector<std::string>> answer;
   // A process that ended early may have been damaged by an earlier source, or the machine may have run out of
@@ -109,7 +111,8 @@ std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std:
     std::unique_ptr<Process> process = processes_.Take();
     const auto begin = std::chrono::steady_clock::now();
     const double wall = kWallOfProcessorTime * seconds_;
-    answer = process->helper.Ask(request, wall);
+    answer = process->helper.Ask(request, wall, kMostAnswerBytes, stop_);
+    if (!answer && stop_ && stop_()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     if (answer && answer->size() < 3) answer.reset();
     const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!answer && taken < wall && !process->ExceededTime()) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,9 +20,10 @@ namespace kgrpo::evaluator {
 
 class FastCompiler {
  public:
-  // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty.
+  // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty. `stop`:
+  // Compiler::Options::stop.
   FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, int compute_capability,
-               size_t processes, double seconds);
+               size_t processes, double seconds, std::function<bool()> stop);
   ~FastCompiler();
   FastCompiler(const FastCompiler&) = delete;
   FastCompiler& operator=(const FastCompiler&) = delete;
@@ -48,6 +50,7 @@ class FastCompiler {
   const CudaToolkit& toolkit_;
   const std::string helper_directory_;
   const double seconds_;
+  const std::function<bool()> stop_;
   process::ProcessPool<Process> processes_;
   std::mutex mutex_;                                 // guards what follows
   std::map<std::string, std::string> host_objects_;  // by the digest of the host code's tokens

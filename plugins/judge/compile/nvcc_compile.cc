@@ -28,7 +28,8 @@ constexpr char kAsNvrtc[] = "--sharedmem32=0";
 constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signal otherwise
 
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                           const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc) {
+                           const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc,
+                           const std::function<bool()>& stop) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so",
                     cubin_path = scratch.path() + "/kernel.sm_" + architecture + ".cubin";
@@ -65,7 +66,9 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   command.readable.push_back(library_directory);
   command.readable.insert(command.readable.end(), source.readable.begin(), source.readable.end());
   command.cpu_seconds = static_cast<uint64_t>(seconds) + 1;
-  const Subprocess::Result result = Subprocess::Run(sandbox.Wrap(command), kWallOfProcessorTime * seconds);
+  const Subprocess::Result result =
+      Subprocess::Run(sandbox.Wrap(command), kWallOfProcessorTime * seconds, size_t{1} << 20, stop);
+  if (stop && stop()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 
   CompileOutcome outcome;
   outcome.kernel.route = "nvcc";
@@ -119,10 +122,11 @@ bool FitsPlainLimits(const CompileOutcome& outcome) {
 }  // namespace
 
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc) {
+                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc,
+                               const std::function<bool()>& stop) {
   std::string architecture = std::to_string(compute_capability);
   const auto compile = [&] {
-    return CompileOnce(toolkit, sandbox, library_directory, architecture, source, seconds, as_nvrtc);
+    return CompileOnce(toolkit, sandbox, library_directory, architecture, source, seconds, as_nvrtc, stop);
   };
   CompileOutcome outcome = compile();
   // The option is not documented: a toolkit may not have it.

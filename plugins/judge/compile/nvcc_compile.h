@@ -1,6 +1,7 @@
 // The reference compile route: nvcc, in the sandbox, to a shared object that carries PTX and a cubin. About a second.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ struct NvccSource {
 // Compiles a candidate, which has passed CheckIncludes, for the variant of the architecture (sm_90a) if it needs that.
 // `library_directory` holds the libcudart.so that the object is linked against; `compute_capability` is 90 for 9.0.
 // `as_nvrtc`: the machine code is that of the fast route; otherwise what nvcc makes by itself. `seconds`: processor
-// time of each program that nvcc runs. Throws Error only where nvcc itself cannot be run. [any thread]
+// time of each program that nvcc runs. Throws Error only where nvcc itself cannot be run, or where `stop`
+// (Compiler::Options) says so. [any thread]
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc);
+                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc,
+                               const std::function<bool()>& stop = {});
 
 }  // namespace kgrpo::evaluator

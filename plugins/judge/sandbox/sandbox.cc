@@ -18,6 +18,10 @@ using process::Subprocess;
 
 namespace fs = std::filesystem;
 
+// What every program may read of the system.
+constexpr const char* kSystem[] = {
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"};
+
 std::string FindInPath(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::string rest = path != nullptr ? path : "/usr/bin:/bin";
@@ -116,9 +120,13 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
 }
 
 void Sandbox::FindWithoutNamespaces() {
-  std::string why;
-  landlock_ = true;
-  if (!Works(&why)) landlock_ = false, missing_.push_back({"landlock", why});
+  std::string why, again;
+  landlock_ = reads_ = true;
+  if (!Works(&why)) {
+    reads_ = false;
+    if (!Works(&again)) landlock_ = false;
+    missing_.push_back({landlock_ ? "landlock against reads" : "landlock", why});
+  }
   if (geteuid() != 0) return;
   drop_user_ = true;
   if (!Works(&why)) drop_user_ = false, missing_.push_back({"another user", why});
@@ -131,7 +139,7 @@ void Sandbox::Describe() {
     description_ = FirstLine(version.output) + (own_proc_ ? "" : " without a /proc of its own") +
                    " (user, pid, network, ipc, uts and mount namespaces), ";
   }
-  if (landlock_) description_ += "landlock against writes, ";
+  if (landlock_) description_ += reads_ ? "landlock against reads and writes, " : "landlock against writes, ";
   if (drop_user_) description_ += "user nobody, ";
   if (filter_) description_ += "seccomp filter, ";
   description_ += "no_new_privs, resource limits";
@@ -141,6 +149,9 @@ void Sandbox::Describe() {
     description_ += (&one == &missing_.front() ? " " : ", ") + one.what;
     if (!one.remedy.empty()) description_ += " (" + one.remedy + ")";
   }
+  if (!namespaces_ && !reads_)
+    description_ += std::string("; a kernel's host code can read every file that ") +
+                    (drop_user_ ? "all users" : "this user") + " can read";
 }
 
 std::optional<Sandbox> Sandbox::Weaker(const std::string& why) const {
@@ -150,6 +161,9 @@ std::optional<Sandbox> Sandbox::Weaker(const std::string& why) const {
     weaker.missing_.push_back({"namespaces", why});
     weaker.namespaces_ = weaker.own_proc_ = false;
     weaker.FindWithoutNamespaces();
+  } else if (reads_) {
+    weaker.missing_.push_back({"landlock against reads", why});
+    weaker.reads_ = false;
   } else if (landlock_) {
     weaker.missing_.push_back({"landlock", why});
     weaker.landlock_ = false;
@@ -163,7 +177,7 @@ std::optional<Sandbox> Sandbox::Weaker(const std::string& why) const {
   return weaker;
 }
 
-bool Sandbox::Works(std::string* why) const {
+bool Sandbox::Works(std::string* why) const try {
   ScratchFolder scratch(*this);
   SandboxCommand command;
   command.argv = {
@@ -174,16 +188,15 @@ bool Sandbox::Works(std::string* why) const {
   command.readable = must_read_;
   command.environment = {"PATH=/usr/bin:/bin"};
   command.scratch = scratch.path();
-  try {
-    const Subprocess::Result result = Subprocess::Run(Wrap(command), 20, 4096);
-    std::error_code code;
-    if (result.Succeeded() && fs::file_size(scratch.path() + "/probe", code) > 0) return true;
-    *why = result.timed_out ? "timed out" : FirstLine(result.output);
-    if (why->empty())
-      *why = "exit code " + std::to_string(result.exit_code) + ", signal " + std::to_string(result.signal);
-  } catch (const Error& error) {
-    *why = error.what();
-  }
+  const Subprocess::Result result = Subprocess::Run(Wrap(command), 20, 4096);
+  std::error_code code;
+  if (result.Succeeded() && fs::file_size(scratch.path() + "/probe", code) > 0) return true;
+  *why = result.timed_out ? "timed out" : FirstLine(result.output);
+  if (why->empty())
+    *why = "exit code " + std::to_string(result.exit_code) + ", signal " + std::to_string(result.signal);
+  return false;
+} catch (const Error& error) {  // also where a container has no user nobody to give the scratch folder to
+  *why = error.what();
   return false;
 }
 
@@ -195,8 +208,7 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
             "--unshare-uts", "--unshare-cgroup-try", "--uid",         "65534",         "--gid",
             "65534",         "--cap-drop",           "ALL",           "--hostname",    "sandbox"};
     const auto bind = [&argv](const char* how, const std::string& path) { argv.insert(argv.end(), {how, path, path}); };
-    for (const char* path :
-         {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"}) {
+    for (const char* path : kSystem) {
       std::error_code code;
       if (fs::exists(path, code)) bind("--ro-bind", path);
     }
@@ -230,11 +242,19 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
   option("--files", std::to_string(command.open_files));
   if (filter_ && command.compiler_filter) option("--filter", command.sockets && namespaces_ ? "profiler" : "compiler");
   if (landlock_) {
-    option("--write-only-below", command.scratch.empty() ? "/var/empty" : command.scratch);
+    option("--scratch", command.scratch);
+    option("--write", "/dev/null");
     if (command.gpu) {
-      for (const std::string& node : GpuNodes(command.gpu_node)) option("--write-also", node);
-      option("--write-also", "/proc");  // where the driver names its threads
+      for (const std::string& node : GpuNodes(command.gpu_node)) option("--write", node);
+      option("--write", "/proc");  // where the driver names its threads
     }
+  }
+  if (landlock_ && reads_) {
+    for (const char* path : kSystem) option("--read", path);
+    for (const char* path : {"/dev/zero", "/dev/random", "/dev/urandom"}) option("--read", path);
+    if (command.gpu) option("--read", "/sys");
+    option("--read", helper_directory_);
+    for (const std::string& path : command.readable) option("--read", path);
   }
   if (drop_user_) argv.emplace_back("--drop-user");
   argv.emplace_back("--");

@@ -87,7 +87,7 @@ class Sandbox {
   bool namespaces_ = false;
   bool own_proc_ = false;  // a /proc of its own
   bool filter_ = false;
-  bool landlock_ = false;
+  bool landlock_ = false, reads_ = false;  // reads_: Landlock limits reads too
   bool drop_user_ = false;
   struct Missing {
     std::string what, why;

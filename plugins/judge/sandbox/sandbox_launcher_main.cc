@@ -3,7 +3,7 @@
 //
 //   sandbox_launcher [--cpu S] [--memory BYTES] [--data BYTES] [--file-size BYTES] [--processes N] [--files N]
 //                    [--filter compiler|profiler] [--drop-user]
-//                    [--write-only-below DIR [--write-also PATH]...] -- PROGRAM ARGUMENT...
+//                    [--scratch DIR [--write PATH]... [--read PATH]...] -- PROGRAM ARGUMENT...
 //
 // Exits with 125 (kLauncherFailed) and a line on standard error where something it was told to set cannot be had.
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <linux/landlock.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,28 +48,45 @@ void Limit(__rlimit_resource resource, const char* name, rlim_t value) {
   if (setrlimit(resource, &wanted) != 0) FailErrno(name);
 }
 
-// Landlock: nothing may be created, renamed or removed outside `directory`, and nothing written but there, to
-// /dev/null, and to or below `also`.
-void WriteOnlyBelow(const char* directory, const std::vector<const char*>& also) {
-  constexpr uint64_t kWrites = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
-                               LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
-                               LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-                               LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
-                               LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+// What a program may do with files. Each list holds files and folders; those that do not exist are left out.
+struct FileRights {
+  const char* scratch = nullptr;   // anything but execution; nothing is created, renamed or removed elsewhere. "": none
+  std::vector<const char*> write;  // written to, or to files below
+  std::vector<const char*> read;   // read and executed, as scratch and `write` are read; empty: reads are not limited
+};
+
+void Confine(const FileRights& rights) {
+  constexpr uint64_t kTruncate = uint64_t{1} << 14;  // LANDLOCK_ACCESS_FS_TRUNCATE, from the third version on
+  constexpr uint64_t kChanges =
+      LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+      LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+      LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+  constexpr uint64_t kReads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  constexpr uint64_t kOfFiles =
+      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE | kTruncate;
+  const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) FailErrno("landlock");
+  const uint64_t write = LANDLOCK_ACCESS_FS_WRITE_FILE | (version >= 3 ? kTruncate : 0);
   struct landlock_ruleset_attr attributes = {};
-  attributes.handled_access_fs = kWrites;
+  attributes.handled_access_fs = kChanges | write;
+  if (!rights.read.empty()) attributes.handled_access_fs |= kReads | LANDLOCK_ACCESS_FS_EXECUTE;
   const int ruleset = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
   if (ruleset < 0) FailErrno("landlock");
-  std::vector<const char*> paths = {directory, "/dev/null"};
-  paths.insert(paths.end(), also.begin(), also.end());
-  for (const char* path : paths) {
+  const auto allow = [&](const char* path, uint64_t access, bool must_exist) {
     struct landlock_path_beneath_attr rule = {};
-    rule.allowed_access = path == directory ? kWrites : static_cast<uint64_t>(LANDLOCK_ACCESS_FS_WRITE_FILE);
     rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+    if (rule.parent_fd < 0 && !must_exist && errno == ENOENT) return;
     if (rule.parent_fd < 0) FailErrno(path);
-    if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) FailErrno("landlock rule");
+    struct stat status = {};
+    if (fstat(rule.parent_fd, &status) != 0) FailErrno(path);
+    rule.allowed_access = access & attributes.handled_access_fs & (S_ISDIR(status.st_mode) ? ~uint64_t{0} : kOfFiles);
+    if (rule.allowed_access != 0 && syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+      FailErrno("landlock rule");
     close(rule.parent_fd);
-  }
+  };
+  if (*rights.scratch != '\0') allow(rights.scratch, kChanges | write | kReads, true);
+  for (const char* path : rights.write) allow(path, write | kReads, true);
+  for (const char* path : rights.read) allow(path, kReads | LANDLOCK_ACCESS_FS_EXECUTE, false);
   if (syscall(SYS_landlock_restrict_self, ruleset, 0) != 0) FailErrno("landlock");
   close(ruleset);
 }
@@ -77,8 +95,7 @@ void WriteOnlyBelow(const char* directory, const std::vector<const char*>& also)
 
 int main(int argc, char** argv) {
   const char* filter = nullptr;
-  const char* directory = nullptr;
-  std::vector<const char*> also;
+  FileRights rights;
   bool drop_user = false;
   rlim_t cpu = RLIM_INFINITY, memory = RLIM_INFINITY, data = RLIM_INFINITY, file_size = RLIM_INFINITY,
          processes = RLIM_INFINITY, files = 64;
@@ -106,10 +123,12 @@ int main(int argc, char** argv) {
       files = number;
     } else if (option == "--filter") {
       filter = value;
-    } else if (option == "--write-only-below") {
-      directory = value;
-    } else if (option == "--write-also") {
-      also.push_back(value);
+    } else if (option == "--scratch") {
+      rights.scratch = value;
+    } else if (option == "--write") {
+      rights.write.push_back(value);
+    } else if (option == "--read") {
+      rights.read.push_back(value);
     } else {
       Fail("unknown option " + option);
     }
@@ -139,7 +158,7 @@ int main(int argc, char** argv) {
   if (file_size != RLIM_INFINITY) Limit(RLIMIT_FSIZE, "file size", file_size);
   if (processes != RLIM_INFINITY) Limit(RLIMIT_NPROC, "processes", processes);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) FailErrno("no_new_privs");
-  if (directory != nullptr) WriteOnlyBelow(directory, also);
+  if (rights.scratch != nullptr) Confine(rights);
   if (filter != nullptr) {
     const bool sockets = std::strcmp(filter, "profiler") == 0;
     if (!sockets && std::strcmp(filter, "compiler") != 0) Fail("unknown filter " + std::string(filter));

@@ -187,6 +187,7 @@ class Lowerer {
   std::vector<const Variable*> shared_variables_;
   std::vector<SharedFixup> shared_fixups_;
   std::vector<std::string_view> call_stack_;
+  size_t lowered_ = 0;  // statements, labels and registers so far
   Operand all_lanes_ = 0;
   std::unordered_map<std::string_view, int> subroutine_index_;
   std::vector<std::pair<uint32_t, uint32_t>> subroutine_registers_;  // [first, end) of each

@@ -16,6 +16,7 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr int kMaxInlineDepth = 64;
+constexpr size_t kMostLowered = 4'000'000;  // statements, labels and registers of a kernel with all that it inlines
 
 }  // namespace
 
@@ -72,6 +73,11 @@ void Lowerer::Body(Instance& instance, int depth) {
   Instance* outer = std::exchange(instance_, &instance);
   const Function& function = *instance.function;
   if (!function.refused.empty()) throw Error(KGRPO_ERROR_UNSUPPORTED, function.refused);
+  lowered_ += function.body.size() + function.labels.size() + function.registers.size() + 1;
+  if (lowered_ > kMostLowered) {
+    Unsupported("a kernel of more than " + std::to_string(kMostLowered / 1'000'000) +
+                " million statements, labels and registers, those of its functions at each call included");
+  }
   instance.register_base = static_cast<uint32_t>(types_.size());
   for (const Type type : function.registers) NewRegister(type);
   instance.label_pcs.assign(function.labels.size(), 0);

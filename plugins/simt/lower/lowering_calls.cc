@@ -17,6 +17,7 @@ namespace {
 // code, which hold saved registers: 24 bytes for a recursive fib(n) on sm_90 that takes 16 here. So the depth at which
 // a GPU overflows is not known here.
 constexpr uint32_t kStackBytes = 8192;
+constexpr size_t kDeepestCalls = 1000;  // of functions that call functions, as they stand in the source
 constexpr uint64_t kFunctionWindow = 0x0DC0'0000'0000'0000;
 
 }  // namespace
@@ -47,6 +48,8 @@ std::vector<const Function*> Lowerer::FindSubroutines(const Function& entry) con
   std::function<void(const Function&)> visit = [&](const Function& function) {
     seen.insert(function.name);
     on_path.insert(function.name);
+    if (on_path.size() > kDeepestCalls)
+      Refuse(module_, {}, 0, "a chain of more than " + std::to_string(kDeepestCalls) + " functions");
     for (const Statement& statement : function.body) {
       indirect |= statement.callee_register >= 0;
       const auto it = functions_.find(statement.callee);

@@ -33,6 +33,11 @@ void Lowerer::FinishBlocks() {
 }
 
 void Lowerer::FinishRegisters() {
+  constexpr uint64_t kMostLiveBits = uint64_t{1} << 33;
+  if (uint64_t{kernel_.blocks.size()} * types_.size() > kMostLiveBits) {
+    Unsupported("a kernel of " + std::to_string(types_.size()) + " registers and " +
+                std::to_string(kernel_.blocks.size()) + " basic blocks");
+  }
   std::vector<uint32_t> whole, unset;
   for (const auto& [kind, reg] : specials_) whole.push_back(reg);
   // Liveness is not computed across calls of functions: there no two registers share a slot.

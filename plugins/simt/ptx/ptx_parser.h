@@ -27,7 +27,8 @@ class Parser {
   struct Scope {
     struct Range {
       std::string_view prefix;
-      int count, first;
+      int count;
+      Type type;
     };
     std::vector<Range> ranges;
     std::unordered_map<std::string_view, int> names;
@@ -78,7 +79,8 @@ class Parser {
   Arg Operand();
   void Name(Arg& arg, std::string_view name);
   void Address(Arg& arg);
-  int FindRegister(std::string_view name) const;
+  int NewRegister(Type type);
+  int FindRegister(std::string_view name);
   Arg Number();
   int64_t Integer() { return static_cast<int64_t>(Number().bits); }
 

@@ -64,17 +64,14 @@ void Parser::Registers(std::string_view name) {
   if (type == Type::kNone) Unsupported("a register of type '" + std::string(name) + "'");
   do {
     const std::string_view reg = Word();
-    const int first = static_cast<int>(function_.registers.size());
-    int count = 1;
     if (Accept('<')) {
-      count = static_cast<int>(Integer());
+      const int64_t count = Integer();
       Expect('>');
-      scopes_.back().ranges.push_back({reg, count, first});
+      if (count < 0 || count > 1'000'000) Bad("unreasonable number of registers");
+      scopes_.back().ranges.push_back({reg, static_cast<int>(count), type});
     } else {
-      scopes_.back().names[reg] = first;
+      scopes_.back().names[reg] = NewRegister(type);
     }
-    if (count < 0 || count > 1'000'000) Bad("unreasonable number of registers");
-    function_.registers.insert(function_.registers.end(), static_cast<size_t>(count), type);
   } while (Accept(','));
   Expect(';');
 }

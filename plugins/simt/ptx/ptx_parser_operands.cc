@@ -85,18 +85,27 @@ void Parser::Address(Arg& arg) {
   Expect(']');
 }
 
-int Parser::FindRegister(std::string_view name) const {
+int Parser::NewRegister(Type type) {
+  function_.registers.push_back(type);
+  return static_cast<int>(function_.registers.size()) - 1;
+}
+
+// A register of a range exists from its first mention on: a range may name a million that nothing uses.
+int Parser::FindRegister(std::string_view name) {
   for (size_t i = scopes_.size(); i-- > 0;) {
-    const Scope& scope = scopes_[i];
+    Scope& scope = scopes_[i];
     if (!scope.names.empty()) {
       if (const auto it = scope.names.find(name); it != scope.names.end()) return it->second;
     }
     for (const Scope::Range& range : scope.ranges) {
       if (name.size() <= range.prefix.size() || name.substr(0, range.prefix.size()) != range.prefix) continue;
+      const std::string_view digits = name.substr(range.prefix.size());
       int number = 0;
-      const char* end = name.data() + name.size();
-      const auto [stop, error] = std::from_chars(name.data() + range.prefix.size(), end, number);
-      if (error == std::errc{} && stop == end && number < range.count) return range.first + number;
+      const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+      if (error != std::errc{} || stop != digits.data() + digits.size() || number < 0 || number >= range.count ||
+          (digits[0] == '0' && digits.size() > 1))
+        continue;
+      return scope.names[name] = NewRegister(range.type);
     }
   }
   return -1;

@@ -106,7 +106,7 @@ struct Function {
   bool has_body = false;
   std::vector<Variable> results, parameters;
   std::vector<Variable> variables;  // .local, .shared, .param of the body
-  std::vector<Type> registers;      // of every scope
+  std::vector<Type> registers;      // of every scope; of ranges those that are mentioned
   std::vector<std::string_view> labels;
   std::vector<BranchTable> tables;
   std::vector<Statement> body;

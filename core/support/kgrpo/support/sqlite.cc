@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -35,7 +36,24 @@ Database::Database(const std::filesystem::path& path, Mode mode) : path_(path.st
     sqlite3_close_v2(raw_);
     throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot open " + path_ + ": " + reason);
   }
-  sqlite3_busy_timeout(raw_, 10000);  // a reader (a report, a person's shell) may hold it for a moment
+  WaitForLocks({});
+}
+
+void Database::WaitForLocks(std::function<bool(double seconds)> wait) {
+  constexpr int kMilliseconds = 10'000;  // a reader (a report, a person's shell) may hold it for a moment
+  wait_ = std::move(wait);
+  if (wait_)
+    sqlite3_busy_handler(raw_, OnBusy, this);
+  else
+    sqlite3_busy_timeout(raw_, kMilliseconds);
+}
+
+int Database::OnBusy(void* self, int count) {
+  auto& database = *static_cast<Database*>(self);
+  const auto now = std::chrono::steady_clock::now();
+  if (count == 0) database.busy_since_ = now;
+  sqlite3_sleep(50);
+  return database.wait_(std::chrono::duration<double>(now - database.busy_since_).count()) ? 1 : 0;
 }
 
 Database::Mode Database::ToRead(const std::filesystem::path& path) {

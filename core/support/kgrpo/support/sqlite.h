@@ -5,8 +5,10 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +79,10 @@ class Database {
   // newest data is in the write-ahead log beside the file, which kAtRest ignores.
   static Mode ToRead(const std::filesystem::path& path);
 
+  // While another process holds a lock: asks `wait` every 50 ms, with the seconds so far, and fails once it says false.
+  // Without this call a lock is waited for during 10 s, as after a call with an empty function.
+  void WaitForLocks(std::function<bool(double seconds)> wait);
+
   void Execute(const char* sql);
   bool HasTable(const char* name);
   [[noreturn]] void Fail(const std::string& what) const;
@@ -84,8 +90,12 @@ class Database {
   sqlite3* raw() const { return raw_; }
 
  private:
+  static int OnBusy(void* self, int count);
+
   std::string path_;
   sqlite3* raw_ = nullptr;
+  std::function<bool(double seconds)> wait_;
+  std::chrono::steady_clock::time_point busy_since_;
 };
 
 // The statements between construction and Commit take effect together or not at all.
