@@ -104,14 +104,17 @@ class Runner {
         models_.RequireReference(config_.stages.at(stage).trainer.plugin);
     }
     if (options_.resume && config_.skip_unusable) opened_.RequireSame(database_);
+    const std::vector<Change> changed =
+        options_.resume ? ResumedInputs(config_, parts_, database_) : std::vector<Change>();
     models_.SetLaterAside();
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (opened_.heldout) database_.WriteProblems(Purpose::kHeldout, opened_.heldout->Records());
     database_.SetUnfinished();
-    if (!WriteIdentity(config_, parts_, total_, options_.overrides,
-                       options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
-      Note("the plugins differ from those that the run had before: results from here on may differ");
-    }
+    WriteIdentity(config_, parts_, total_, options_.overrides, options_.resume ? std::optional(done_) : std::nullopt,
+                  folder_, database_);
+    if (!changed.empty())
+      Note("not as the run read it before, so results from here on may differ: " + NamesOf(changed) +
+           " (recorded as a change after step " + std::to_string(done_) + ")");
     models_.RankAfter(RewardChangedAfter(database_.ReadChanges()));
     best_.emplace(problems_, parts_, opened_.pool, config_.seed, database_.ReadBest(done_),
                   database_.ReadRefuted(done_));

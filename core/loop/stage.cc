@@ -148,9 +148,9 @@ void Stage::GetDemonstrations(bool begins) {
   std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
   if (trajectories.empty() || (begins && ImitatesItself(config_.stages[index_]))) {
     if (imitates_runs) {
-      ImitatedRounds imitated = ReadImitatedRounds(config_, index_, first_step_, problems_, *parts_.policy);
+      ImitatedRounds imitated = ReadImitatedRounds(config_, index_, first_step_, problems_, parts_);
       Note("imitating suggestions at " + std::to_string(imitated.states) + " of " + std::to_string(imitated.recorded) +
-           " recorded states");
+           " recorded states" + imitated.left_out);
       trajectories = std::move(imitated.trajectories);
     } else {
       trajectories = CollectDemonstrations();

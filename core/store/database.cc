@@ -93,13 +93,15 @@ void RunDatabase::SetUnfinished() {
   database_.Execute("DELETE FROM run WHERE key IN ('finished', 'ended_early')");
 }
 
-void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml) {
+void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml,
+                               const std::string& inputs) {
   Transaction transaction(database_);
   database_.Execute("DELETE FROM changes");
   Statement insert(database_, "INSERT INTO changes VALUES(?, ?, ?, ?)");
   for (const SettingChange& change : changes)
     (insert << change.after_step << change.key << change.before << change.after).Run();
   Set("resolved_yaml", resolved_yaml);
+  Set("inputs", inputs);
   transaction.Commit();
 }
 

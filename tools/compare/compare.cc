@@ -208,7 +208,10 @@ std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs) {
   std::vector<RunGroup> groups;
   for (RunMeasures& run : runs) {
     const auto found = std::ranges::find_if(groups, [&](const RunGroup& group) {
-      return group.runs.front().variant == run.variant && group.runs.front().configuration == run.configuration;
+      const RunMeasures& first = group.runs.front();
+      const bool unknown = first.inputs.empty() || run.inputs.empty();
+      return first.variant == run.variant && first.configuration == run.configuration &&
+             (unknown || first.inputs == run.inputs);
     });
     if (found != groups.end()) {
       found->runs.push_back(std::move(run));
@@ -223,17 +226,22 @@ std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs) {
 
 std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups) {
   std::set<std::string> keys;
+  std::vector<std::map<std::string, std::string>> known;  // of each group
   for (const RunGroup& group : groups) {
-    for (const auto& [key, value] : group.runs.front().configuration) keys.insert(key);
+    known.push_back(group.runs.front().configuration);
+    known.back().insert(group.runs.front().inputs.begin(), group.runs.front().inputs.end());
+    for (const auto& [key, value] : known.back()) keys.insert(key);
   }
   std::map<std::string, std::vector<std::string>> differences;
   for (const std::string& key : keys) {
     std::vector<std::string> values;
-    for (const RunGroup& group : groups) {
-      const auto found = group.runs.front().configuration.find(key);
-      values.push_back(found == group.runs.front().configuration.end() ? "-" : found->second);
+    bool unknown = false;  // an older record
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto found = known[i].find(key);
+      values.push_back(found == known[i].end() ? "-" : found->second);
+      unknown = unknown || (groups[i].runs.front().inputs.empty() && (key.ends_with(kContent) || key == kDescription));
     }
-    if (std::ranges::any_of(values, [&](const std::string& value) { return value != values.front(); })) {
+    if (!unknown && std::ranges::any_of(values, [&](const std::string& value) { return value != values.front(); })) {
       differences[key] = std::move(values);
     }
   }

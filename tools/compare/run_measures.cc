@@ -194,6 +194,7 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
   if (times.Step()) run->times = (times.Integer(0) != 0 ? "MODELLED, no device ran: " : "measured: ") + times.Text(1);
   RunDatabase record = RunDatabase::ToRead(file);
   run->changes = record.ReadChanges();
+  if (record.Get("inputs")) run->inputs = RecordedInputs(record);
   if (const auto options = record.Get("options"))
     Flatten(nlohmann::ordered_json::parse(*options), "", &run->configuration);
   std::erase_if(run->changes, [](const SettingChange& change) { return change.after_step == 0; });

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "store/inputs.h"
 #include "store/records.h"
 
 namespace kgrpo {
@@ -56,6 +57,7 @@ struct RunMeasures {
   // Episodes of an evaluation (`eval policy`), in order; empty for other runs.
   std::vector<Episode> episodes;
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
+  InputDigests inputs;                               // digests of what it read; empty: an older record has none
   std::vector<SettingChange> changes;                // by `resume`, on the way: `configuration` is the last one
   std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
   std::map<std::string, std::map<std::string, double>> by_problem;  // by measure, then by problem
