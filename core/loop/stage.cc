@@ -1,5 +1,6 @@
 #include "loop/stage.h"
 
+#include "loop/coder_cost.h"
 #include "loop/draws.h"
 #include "loop/ranks.h"
 #include "loop/recorded_rounds.h"
@@ -92,6 +93,7 @@ kgrpo_trainer_plan PlanOf(const PipelineConfig& config, const PipelineParts& par
   plan.trajectories_per_problem = config.loop.trajectories_per_problem;
   plan.problems = config.skip_unusable ? 0 : config.train_problems.size();
   plan.rounds = config.loop.rounds;
+  plan.max_staleness = config.loop.max_staleness;
   return plan;
 }
 
@@ -170,6 +172,7 @@ std::vector<TrajectoryRecord> Stage::CollectDemonstrations() {
   request.encode = true;
   request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, 0, episodes, 1,
                                         problems_.families(), config_.controls.shuffle_prompts);
+  KeepUnfinished(database_, &request);
   Note("collecting " + std::to_string(episodes) + (episodes == 1 ? " trajectory" : " trajectories") + " to learn from");
   if (console_ != nullptr)
     request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
@@ -238,6 +241,7 @@ Stage::Begun& Stage::Prepare(uint64_t step, uint32_t staleness) {
   request.begun = std::exchange(restored_, {});
   request.recorded = request.begun;
   std::ranges::move(database_.ReadStep(Purpose::kTrain, step), std::back_inserter(request.recorded));
+  KeepUnfinished(database_, &request);
   request.assignments =
       DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
                       config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);

@@ -85,6 +85,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
 
 void RunDatabase::SetFinished(double time) {
   Set("finished", std::to_string(time));
+  database_.Execute("DELETE FROM run WHERE key = 'unfinished'");
   // Fails while another connection reads: the file then stays in WAL mode, which is no failure.
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
 }

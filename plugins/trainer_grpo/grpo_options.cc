@@ -57,7 +57,7 @@ constexpr const char* kSchemaHead = R"json({
     "kl_ratio_correction": {"title": "Ratio in the KL term", "type": "boolean", "default": false,
       "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
     "entropy_coef": {"title": "Entropy bonus", "type": "number", "minimum": 0, "default": 0,
-      "x-resume": true, "description": "Weight of the entropy of the tokens' distributions in the loss: above 0 the policy stays more varied."},
+      "x-resume": true, "description": "Weight in the loss of the mean over tokens of the entropy of their distributions, whatever loss_type (TRL): above 0 the policy stays more varied."},
     "report_kl": {"title": "Report KL", "type": "boolean", "default": false,
       "x-resume": true, "description": "Measure the divergence from the reference even where beta is 0; costs a forward pass of the reference."},
     "sync_ref_model": {"title": "Update the reference", "type": "boolean", "default": false,
@@ -72,6 +72,8 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Ratios below are raised to it (truncate) or set to 0 (mask)."},
     "importance_sampling_max": {"title": "Upper bound of the sampler correction", "type": "number", "exclusiveMinimum": 0, "default": 3.0,
       "description": "Ratios above are lowered to it (truncate) or set to 0 (mask)."},
+    "off_policy_mask_threshold": {"title": "Off-policy mask", "type": ["number", "null"], "minimum": 0, "default": null,
+      "x-resume": true, "description": "A completion with a negative advantage gives no policy gradient where the mean over its tokens of log sampler - log policy is above this (DeepSeek-V3.2, for stale samples; TRL). null masks none."},
     "mask_truncated_completions": {"title": "Mask truncated completions", "type": "boolean", "default": false,
       "description": "Completions that ended for their length give no gradient; they still count as sequences."},
     "drop_zero_variance_groups": {"title": "Drop groups without variance", "type": "boolean", "default": false,
@@ -171,6 +173,12 @@ void RefusePlan(const GrpoOptions& options, const kgrpo_trainer_plan& plan) {
   if (options.loss.type == LossType::kDrGrpo && options.max_completion_length == 0 && plan.max_completion_size == 0) {
     problems.emplace_back(
         "options.loss_type: dr_grpo divides by the longest possible completion: set max_completion_length");
+  }
+  if (plan.max_staleness > 0 && options.old_logprobs == OldLogprobs::kRecomputed &&
+      options.sampler_correction == SamplerCorrection::kNone) {
+    problems.emplace_back(
+        "options.old_logprobs: recomputed takes the ratios against the policy of the update, so that nothing corrects "
+        "for the older policy that sampled (loop.max_staleness): set behaviour, or importance_sampling_correction");
   }
   const Groups groups = GroupsOf(options.advantage.group, plan);
   if (groups.count > 0 && groups.alone == groups.count) {
@@ -290,6 +298,8 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
                                                           {"sequence_mask", SamplerCorrection::kSequenceMask}});
   options.sampler_correction_min = json.at("importance_sampling_min").get<double>();
   options.sampler_correction_max = json.at("importance_sampling_max").get<double>();
+  if (const auto& threshold = json.at("off_policy_mask_threshold"); !threshold.is_null())
+    options.off_policy_mask_threshold = threshold.get<double>();
   options.mask_truncated_completions = json.at("mask_truncated_completions").get<bool>();
   options.drop_zero_variance_groups = json.at("drop_zero_variance_groups").get<bool>();
   options.max_completion_length = json.at("max_completion_length").get<uint32_t>();

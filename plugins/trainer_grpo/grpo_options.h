@@ -4,6 +4,7 @@
 #include <kgrpo/trainer.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ struct GrpoOptions {
   SamplerCorrection sampler_correction = SamplerCorrection::kNone;
   double sampler_correction_min = 0;
   double sampler_correction_max = 3;
+  double off_policy_mask_threshold = std::numeric_limits<double>::infinity();
   bool mask_truncated_completions = false;
   bool drop_zero_variance_groups = false;
   bool report_kl = false;
