@@ -260,7 +260,8 @@ std::string RefusalOf(const PlannedRun& planned) {
   } catch (const Error& error) {
     return error.what();
   }
-  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change, planned.config.inputs);
+  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change,
+                            planned.config.inputs);
 }
 
 void RequireVariant(const std::optional<std::vector<ExperimentRun>>& runs, const std::string& name,

@@ -69,8 +69,10 @@ PipelineConfig Session::Load(const LoadRequest& request) {
   const auto add = [&](const std::string& key, const PluginChoice& choice) {
     if (!choice.plugin.empty()) config.inputs.push_back({key, loader_.Load(choice.plugin).path().string()});
   };
-  for (const auto& [role, choice] : {std::pair(Role::kPolicy, &config.policy), {Role::kCoder, &config.coder},
-                                     {Role::kEvaluator, &config.evaluator}, {Role::kReward, &config.reward}})
+  for (const auto& [role, choice] : {std::pair(Role::kPolicy, &config.policy),
+                                     {Role::kCoder, &config.coder},
+                                     {Role::kEvaluator, &config.evaluator},
+                                     {Role::kReward, &config.reward}})
     if (request.roles.contains(role)) add(RoleName(role) + std::string(".plugin"), *choice);
   if (config.screen) add("screen.plugin", config.screen->evaluator);
   for (size_t i = 0; i < config.stages.size() && request.roles.contains(Role::kTrainer); ++i)

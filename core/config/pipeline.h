@@ -133,7 +133,7 @@ struct ControlsConfig {
 
 // What a key of the pipeline names, and the run reads: a file or a folder, or a command's words.
 struct Input {
-  std::string key;             // "reward.options.command", "problems.softmax_long", "coder.plugin"
+  std::string key;  // "reward.options.command", "problems.softmax_long", "coder.plugin"
   nlohmann::ordered_json value;
   bool content = true;  // false: its content does not count (a cache grows); it is only kept from deletion
 };

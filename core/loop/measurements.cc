@@ -1,7 +1,7 @@
 #include "loop/measurements.h"
 
-#include "loop/heldout.h"
 #include "loop/coder_cost.h"
+#include "loop/heldout.h"
 #include "loop/stopwatch.h"
 
 #include <kgrpo/sdk/error.h>
@@ -80,11 +80,11 @@ std::string Measurements::EarlyStop(const Stage& stage, uint64_t done) {
 
 std::string FinalText(const PipelineConfig& config, const FinalModel& final) {
   if (!config.checkpoint.final_best) return "";
-  const std::string policy = final.is_last ? "the last policy"
+  const std::string policy = final.is_last     ? "the last policy"
                              : final.step == 0 ? "the policy that the run began with"
                                                : "the policy of step " + std::to_string(final.step) + " (stage " +
-                                                 std::to_string(final.stage + 1) + ", " +
-                                                 config.stages.at(final.stage).trainer.plugin + ")";
+                                                     std::to_string(final.stage + 1) + ", " +
+                                                     config.stages.at(final.stage).trainer.plugin + ")";
   if (!final.score) return "final/ is " + policy + ": no kept checkpoint has a reward to choose it by";
   std::string text = "final/ is " + policy + ", which is the best kept checkpoint: " +
                      (final.by_heldout ? "held-out reward " : "training reward over the average of its problems ") +

@@ -63,8 +63,8 @@ void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConf
 // The rounds that a stage imitates, encoded for this policy.
 struct ImitatedRounds {
   std::vector<TrajectoryRecord> trajectories;
-  size_t states = 0;    // rounds in `trajectories`
-  size_t recorded = 0;  // rounds that the runs recorded on these problems
+  size_t states = 0;     // rounds in `trajectories`
+  size_t recorded = 0;   // rounds that the runs recorded on these problems
   std::string left_out;  // RecordedRounds::LeftOut
 };
 

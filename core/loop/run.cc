@@ -288,7 +288,8 @@ class Runner {
       spending_.cost = SumOfDollars(spending_.cost, account_->cost - before->cost);
     } else {
       for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
-        spending_.cost = SumOfDollars(spending_.cost, CoderCost(*all));  // the sum of all ranks; the account is only of this rank's coder
+        spending_.cost = SumOfDollars(
+            spending_.cost, CoderCost(*all));  // the sum of all ranks; the account is only of this rank's coder
     }
     TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
@@ -352,8 +353,7 @@ class Runner {
     if (cannot_go_on_) throw error;
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
     std::string kept = KeepCheckpoint(error);
-    if (!parts_.coder->Spending())
-      spending_.cost = SumOfDollars(spending_.cost, CoderCost(ReadUnfinished(database_)));
+    if (!parts_.coder->Spending()) spending_.cost = SumOfDollars(spending_.cost, CoderCost(ReadUnfinished(database_)));
     stage_.reset();  // with a step begun ahead, whose cost counts
     TakeSpending(*parts_.coder, &spending_);
     KeepCost(database_, &spending_);

@@ -117,9 +117,10 @@ bool IsRun(const Json& value) {
 std::string DigestOfRun(const fs::path& folder) {
   Database database(folder / "run.sqlite", Database::ToRead(folder / "run.sqlite"));
   std::string recorded;
-  for (const char* question :
-       {"SELECT value FROM run WHERE key = 'resolved_yaml'", "SELECT group_concat(step || ' ' || finished_at) FROM "
-        "(SELECT * FROM steps ORDER BY step)", "SELECT count(*) FROM rounds"}) {
+  for (const char* question : {"SELECT value FROM run WHERE key = 'resolved_yaml'",
+                               "SELECT group_concat(step || ' ' || finished_at) FROM "
+                               "(SELECT * FROM steps ORDER BY step)",
+                               "SELECT count(*) FROM rounds"}) {
     Statement select(database, question);
     if (select.Step() && !select.IsNull(0)) recorded += select.Text(0) + "\n";
   }
@@ -149,8 +150,7 @@ InputDigests DigestsOf(const std::vector<Input>& inputs) {
   InputDigests digests;
   for (const Input& input : inputs) {
     if (!input.content) continue;
-    if (const std::string digest = DigestOf(input); !digest.empty())
-      digests[input.key + kContent] = Shown(digest);
+    if (const std::string digest = DigestOf(input); !digest.empty()) digests[input.key + kContent] = Shown(digest);
   }
   return digests;
 }
@@ -195,8 +195,10 @@ void RequireResumable(const std::vector<Change>& changed, const std::vector<std:
   for (const Change& change : changed) {
     if (!change.path.ends_with(kContent)) continue;  // the evaluator's description
     const std::string key = change.path.substr(0, change.path.size() - std::string_view(kContent).size());
-    if (key.ends_with(".plugin") || key.find(".from[") != std::string::npos || MayChangeOnResume(key, may_change)) continue;
-    throw Error(KGRPO_ERROR_INVALID, "what " + key + " reads has another content than when the run did its last step; " +
+    if (key.ends_with(".plugin") || key.find(".from[") != std::string::npos || MayChangeOnResume(key, may_change))
+      continue;
+    throw Error(KGRPO_ERROR_INVALID, "what " + key +
+                                         " reads has another content than when the run did its last step; " +
                                          ReasonToKeep(key, {}) + ". Put the content back, or start a new run");
   }
 }
@@ -212,7 +214,8 @@ std::string ReadFromOverwritten(const std::vector<Input>& inputs, const fs::path
     std::vector<fs::path> paths;
     if (input.value.is_string()) paths.emplace_back(input.value.get<std::string>());
     for (const auto& [name, file] : IsRun(input.value) ? Files() : FilesOf(input)) paths.push_back(file);
-    const auto found = std::ranges::find_if(paths, [&](const fs::path& path) { return !path.empty() && fs::exists(path, error) && goes(path); });
+    const auto found = std::ranges::find_if(
+        paths, [&](const fs::path& path) { return !path.empty() && fs::exists(path, error) && goes(path); });
     if (found != paths.end()) return input.key + " reads " + found->string();
   }
   return "";

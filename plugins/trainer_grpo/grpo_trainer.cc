@@ -242,8 +242,7 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
       inputs.entropies = std::span(entropies).subspan(first, size);
       inputs.corrections = sample->corrections;
       inputs.advantage = sample->advantage;
-      inputs.entropy_weight =
-          options_.loss.entropy_coef / static_cast<double>(std::max<size_t>(sizes.tokens, 1));
+      inputs.entropy_weight = options_.loss.entropy_coef / static_cast<double>(std::max<size_t>(sizes.tokens, 1));
       inputs.policy_term = !IsOffPolicy(options_, *sample, inputs.logprobs);
       figures.off_policy.Add(inputs.policy_term ? 0 : 1);
       figures.loss += SequenceLoss<double>(options_.loss, inputs, SequenceWeight(options_.loss.type, size, sizes),

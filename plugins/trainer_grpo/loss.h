@@ -14,12 +14,12 @@
 // times w if kl_ratio_correction is set. If log ref - log pi exceeds kl_clamp, the estimate continues along its
 // tangent: the slope of k3 grows like ref / pi, so one token that the policy has all but excluded would outweigh every
 // other of its optimiser step.
-// Less entropy_weight * H, the entropy of the token's distribution: entropy_coef times its mean over the window's tokens,
-// whatever the loss divides by (TRL). Its gradient is estimated from the sampled token, as
-// those of the other terms: its mean over the policy's tokens of (log pi + H) d log pi is -dH; w corrects for tokens
-// that were drawn from another policy. H, which depends on no token, is the baseline. Sources: DeepSeekMath
-// (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1 (2506.13585, CISPO),
-// INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
+// Less entropy_weight * H, the entropy of the token's distribution: entropy_coef times its mean over the window's
+// tokens, whatever the loss divides by (TRL). Its gradient is estimated from the sampled token, as those of the other
+// terms: its mean over the policy's tokens of (log pi + H) d log pi is -dH; w corrects for tokens that were drawn from
+// another policy. H, which depends on no token, is the baseline. Sources: DeepSeekMath (2402.03300), DAPO (2503.14476),
+// Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1 (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta),
+// DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -180,7 +180,8 @@ void UpdateMetrics::PushAll(uint64_t tokens_so_far, uint64_t skipped_steps) {
   Push(sink_, "grad_norm", gradient_norm_.mean());
   if (statistics_.tokens == 0) return;
   Push(sink_, "entropy", Ratio(entropy_sum_, statistics_.tokens));
-  if (!std::isinf(options_.off_policy_mask_threshold)) Push(sink_, "sampling/off_policy_ratio", Ratio(off_policy_, sequences_));
+  if (!std::isinf(options_.off_policy_mask_threshold))
+    Push(sink_, "sampling/off_policy_ratio", Ratio(off_policy_, sequences_));
   if (options_.needs_reference()) Push(sink_, "kl", Ratio(statistics_.kl_sum, statistics_.tokens));
   PushClipRatios();
 }

@@ -141,7 +141,8 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   std::fprintf(stderr, "%zu samples, %zu updates, %zu optimiser steps; the model and metrics.json are in %s\n",
                samples.size(), updates, metrics["steps"].size(), options.out.c_str());
   if (learned > 0) return kFine;
-  std::fprintf(stderr, "nothing was learned: in every update all advantages are 0, or all optimiser steps were skipped\n");
+  std::fprintf(stderr,
+               "nothing was learned: in every update all advantages are 0, or all optimiser steps were skipped\n");
   return kFailed;
 }
 
