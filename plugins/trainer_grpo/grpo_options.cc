@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer_grpo/custom_advantage.h"
 #include "trainer_shared/choice.h"
 
 namespace kgrpo::grpo {
@@ -36,6 +37,11 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Subtract the return of leaving the kernel as it is from here on before comparing, so that a late round is not credited with what earlier rounds gained."},
     "scale_rewards": {"title": "Advantage scale", "enum": ["group", "batch", "rms", "none"], "default": "group",
       "description": "What advantages are divided by: the standard deviation of the group, that of the batch, the root mean square of all advantages of the batch, or nothing."},
+    "advantage": {"title": "Advantage formula", "type": ["string", "null"], "minLength": 1, "default": null,
+      "examples": ["(value - group_mean) / (group_std + 1e-4)"],
+      "description": "An expression in place of estimator, baseline and scale, as reward_expression's."},
+    "advantage_program": {"title": "Advantage program", "type": ["array", "null"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "default": null,
+      "x-reads": "content", "description": "A program in place of them: the command, such as [python3, my_advantage.py]. It gets the values, rewards, groups, rounds and trajectories of the samples of an update, and answers with their advantages (docs/program_plugins.md)."},
     "advantage_cap": {"title": "Advantage cap", "type": "number", "minimum": 0, "default": 0,
       "description": "Advantages are clamped to plus or minus this; 0 leaves them as they are."},
     "loss_type": {"title": "Loss", "enum": ["grpo", "bnpo", "dr_grpo", "dapo", "cispo"], "default": "grpo",
@@ -113,6 +119,15 @@ void RefuseContradictions(const GrpoOptions& options) {
         "importance_sampling_correction compares the sampler with recomputed log-probabilities: set old_logprobs: "
         "recomputed");
   }
+  if (!options.own_advantage.empty() && !options.advantage_program.empty())
+    problems.emplace_back("advantage_program: set it or advantage, not both");
+  const AdvantageOptions& given = options.advantage;
+  if ((!options.own_advantage.empty() || !options.advantage_program.empty()) &&
+      (given.estimator != AdvantageEstimator::kMean || given.leave_one_out || given.scale != AdvantageScale::kGroup)) {
+    problems.emplace_back(
+        "advantage, or advantage_program, replaces advantage_estimator, leave_one_out and scale_rewards: leave them "
+        "out");
+  }
   if (options.sampler_correction_min > options.sampler_correction_max) {
     problems.push_back("importance_sampling_min is above importance_sampling_max");
   }
@@ -160,7 +175,13 @@ Groups GroupsOf(AdvantageGroup group, const kgrpo_trainer_plan& plan) {
 }  // namespace
 
 std::string_view GrpoOptionsSchema() {
-  static const std::string schema = kSchemaHead + trainer::OptimizerSchemaProperties(1e-5, "constant") + kSchemaTail;
+  static const std::string schema = [] {
+    auto json =
+        nlohmann::ordered_json::parse(kSchemaHead + trainer::OptimizerSchemaProperties(1e-5, "constant") + kSchemaTail);
+    auto& description = json["properties"]["advantage"]["description"];
+    description = description.get<std::string>() + "\n" + AdvantageVariables();
+    return json.dump();
+  }();
   return schema;
 }
 
@@ -298,6 +319,9 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
                                                           {"sequence_mask", SamplerCorrection::kSequenceMask}});
   options.sampler_correction_min = json.at("importance_sampling_min").get<double>();
   options.sampler_correction_max = json.at("importance_sampling_max").get<double>();
+  if (!json.at("advantage").is_null()) options.own_advantage = json.at("advantage").get<std::string>();
+  if (!json.at("advantage_program").is_null())
+    options.advantage_program = json.at("advantage_program").get<std::vector<std::string>>();
   if (const auto& threshold = json.at("off_policy_mask_threshold"); !threshold.is_null())
     options.off_policy_mask_threshold = threshold.get<double>();
   options.mask_truncated_completions = json.at("mask_truncated_completions").get<bool>();

@@ -23,6 +23,8 @@ enum class SamplerCorrection { kNone, kTokenTruncate, kTokenMask, kSequenceTrunc
 
 struct GrpoOptions {
   AdvantageOptions advantage;
+  std::string own_advantage;                   // a formula (custom_advantage.h); empty: advantage's
+  std::vector<std::string> advantage_program;  // a command; empty: none
   LossOptions loss;
   uint32_t max_completion_length = 0;  // what dr_grpo divides by; 0: the rollout's max_new_tokens
   OldLogprobs old_logprobs = OldLogprobs::kBehaviour;

@@ -61,7 +61,7 @@ bool ForEachPiece(std::span<Pointer const> samples, size_t max_tokens, Body&& bo
 }  // namespace
 
 GrpoTrainer::GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda)
-    : host_(host), ranks_(host), options_(options), cuda_(cuda) {
+    : host_(host), ranks_(host), options_(std::move(options)), custom_advantage_(host, options_), cuda_(cuda) {
   DeclareMetrics(Host(host));
 }
 
@@ -85,7 +85,8 @@ void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateM
   std::vector<RoundOutcome> outcomes;
   outcomes.reserve(samples.size());
   for (const TrainingSample& sample : samples) outcomes.push_back(sample.outcome);
-  const Advantages computed = ComputeAdvantages(options_.advantage, outcomes);
+  Advantages computed = ComputeAdvantages(options_.advantage, outcomes);
+  custom_advantage_.Apply(options_.advantage, outcomes, ranks_, &computed);
   metrics.AddSamples(samples, computed);
   std::vector<TrainingSample> kept;
   for (size_t i = 0; i < samples.size(); ++i) {
