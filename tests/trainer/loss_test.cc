@@ -240,7 +240,6 @@ TEST(Loss, TheEntropyBonusClimbsTheEntropy) {
   const double entropy = entropy_of(logits);
   LossOptions options;
   options.beta = 0;
-  options.entropy_coef = 0.2;
   std::vector<double> gradient(logits.size());  // by the logits
   double mean_loss = 0;
   for (size_t x = 0; x < logits.size(); ++x) {
@@ -251,6 +250,7 @@ TEST(Loss, TheEntropyBonusClimbsTheEntropy) {
     in.logprobs = std::span(&logprob, 1);
     in.old_logprobs = std::span(&old, 1);
     in.entropies = std::span(&entropy, 1);
+    in.entropy_weight = 0.2;
     mean_loss += drawn_from[x] * SequenceLoss<double>(options, in, 1.0, std::span(&slope, 1), statistics);
     for (size_t j = 0; j < logits.size(); ++j)
       gradient[j] += drawn_from[x] * slope * ((x == j ? 1 : 0) - std::exp(logits[j]) / sum);
