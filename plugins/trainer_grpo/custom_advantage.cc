@@ -69,16 +69,16 @@ std::array<double, kVariables.size()> ValuesOf(const RoundOutcome& sample, doubl
           batch.standard_deviation()};
 }
 
-// The program's answer to {"values", "rewards", "groups", "rounds", "trajectories"}, lists with an entry a sample.
+// The program's answer to {"returns", "rewards", "groups", "rounds", "trajectories"}, lists with an entry a sample.
 std::vector<double> AskProgram(program::Pool& program, const AdvantageOptions& options,
                                std::span<const RoundOutcome> samples, const std::vector<size_t>& whole,
                                const Advantages& advantages) {
   nlohmann::ordered_json asked;
   std::map<Key, size_t> numbers;  // of each group, in the order of the samples
-  for (const char* list : {"values", "rewards", "groups", "rounds", "trajectories"})
+  for (const char* list : {"returns", "rewards", "groups", "rounds", "trajectories"})
     asked[list] = nlohmann::ordered_json::array();
   for (const size_t i : whole) {
-    asked["values"].push_back(advantages.values[i]);
+    asked["returns"].push_back(advantages.values[i]);
     asked["rewards"].push_back(samples[i].reward);
     asked["groups"].push_back(numbers.emplace(GroupOf(options.group, samples[i]), numbers.size()).first->second);
     asked["rounds"].push_back(samples[i].round);

@@ -21,7 +21,8 @@ class RecordTest : public CliTest {
     Write("helper.py", "SCORE = " + number + "\n");
     Write("my_reward.py",
           "import sys\n"
-          "sys.path.insert(0, '" KGRPO_SOURCE_DIR "/python')\n"
+          "sys.path.insert(0, '" KGRPO_SOURCE_DIR
+          "/python')\n"
           "from kgrpo_plugin import reward, run\n"
           "from helper import SCORE\n"
           "@reward\n"
@@ -78,8 +79,9 @@ TEST_F(RecordTest, AnotherProblemIsNotTheRuns) {
 }
 
 TEST_F(RecordTest, AnExperimentsRunsReadTheSameFiles) {
-  Write("ab.yaml", "extends: p.yaml\noutput_dir: ab\nvariants: {short: {loop: {rounds: 1}}}\n"
-                   "reward: {plugin: reward_program, options: {command: [python3, my_reward.py]}}\n");
+  Write("ab.yaml",
+        "extends: p.yaml\noutput_dir: ab\nvariants: {short: {loop: {rounds: 1}}}\n"
+        "reward: {plugin: reward_program, options: {command: [python3, my_reward.py]}}\n");
   ASSERT_EQ(Run("-q ab.yaml --variant base").code, 0);
   Score("2.0");
   const Result again = Run("ab.yaml");
@@ -94,10 +96,12 @@ TEST_F(RecordTest, WhatAFileReadsIsNotDeletedByIt) {
   const std::string rounds = Ask("source", "SELECT count(*) FROM rounds");
   for (const std::string reads : {"loop.replay.from=[source]", "loop.replay.from=[link]"}) {
     const std::string run = "p.yaml --set output_dir=source --set " + reads;
-    EXPECT_THAT(Run("check " + run).out, AllOf(HasSubstr("name another folder"), testing::Not(HasSubstr("--overwrite"))));
+    EXPECT_THAT(Run("check " + run).out,
+                AllOf(HasSubstr("name another folder"), testing::Not(HasSubstr("--overwrite"))));
     const Result refused = Run("run --overwrite " + run);
     EXPECT_EQ(refused.code, 3);
-    EXPECT_THAT(refused.err, HasSubstr("output_dir source holds what the new run would learn from (loop.replay.from[0]"));
+    EXPECT_THAT(refused.err,
+                HasSubstr("output_dir source holds what the new run would learn from (loop.replay.from[0]"));
     EXPECT_EQ(Ask("source", "SELECT count(*) FROM rounds"), rounds);
   }
 }
