@@ -218,7 +218,8 @@ ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, ui
       round.completion_ids = policy.EncodeCompletion(round.suggestion);
     }
     std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
-      return round.prompt_ids.size() > prompter.room() ||
+      // What was cut off would be taught to end there.
+      return round.truncated || round.prompt_ids.size() > prompter.room() ||
              round.completion_ids.size() > config.loop.sampling.max_new_tokens;
     });
     imitated.states += trajectory.rounds_done.size();
@@ -226,7 +227,7 @@ ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, ui
   if (imitated.states == 0) {
     throw Error(KGRPO_ERROR_INVALID,
                 "demonstrations.from: the prompts of all recorded rounds are too long for the context, or their "
-                "suggestions for loop.sampling.max_new_tokens");
+                "suggestions were cut off or are too long for loop.sampling.max_new_tokens");
   }
   return imitated;
 }

@@ -87,7 +87,9 @@ kgrpo_trainer_plan PlanOf(const PipelineConfig& config, const PipelineParts& par
   plan.struct_size = sizeof(plan);
   plan.steps = config.stages.at(stage).steps;
   plan.temperature = config.loop.sampling.temperature;
-  plan.max_completion_size = config.loop.sampling.max_new_tokens;
+  const SamplingConfig& sampling = config.loop.sampling;
+  plan.max_completion_size = sampling.max_new_tokens;
+  plan.cuts_support = sampling.top_k > 0 || sampling.top_p < 1 || sampling.min_p > 0 ? 1 : 0;
   if (parts.trainers.at(stage)->source() != KGRPO_TRAINER_ROLLOUTS) return plan;
   plan.trajectories = config.loop.batch_size;
   plan.trajectories_per_problem = config.loop.trajectories_per_problem;

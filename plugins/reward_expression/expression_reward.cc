@@ -210,6 +210,22 @@ std::string ExpressionReward::Warning() const {
   request.baseline = request.current = &reference;
   request.rounds = 4;
   std::string warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that is not correct", "few");
+  // Trainers divide differences by their deviation plus 1e-4, as TRL does.
+  constexpr double kSmall = 1e-2;
+  if (warning.empty()) {
+    kgrpo_evaluation faster = reference;
+    faster.seconds /= 2;
+    faster.speedup = 2;
+    try {
+      const double gain = std::abs(score_->Of(ValuesOf(request, &faster, false), &faster) -
+                                   score_->Of(ValuesOf(request, &reference, false), &reference));
+      if (gain > 0 && gain < kSmall)
+        return "options.score: a kernel twice as fast as one of 1 ms earns only " + nlohmann::json(gain).dump() +
+               " more. trainer_grpo adds 1e-4 to what it divides differences by, so it would learn little from such "
+               "rewards: multiply the score";
+    } catch (const Error&) {  // it reads a metric
+    }
+  }
   wrong.compiled = 0;
   if (warning.empty())
     warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that does not compile", "few");

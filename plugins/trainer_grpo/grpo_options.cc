@@ -227,6 +227,9 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
   const auto warn_if = [&](bool given, std::string warning) {
     if (given) warnings.push_back(std::move(warning));
   };
+  warn_if(loss.entropy_coef > 0 && plan.cuts_support != 0,
+          "entropy_coef is biased: its gradient is estimated from sampled tokens, and top_k, top_p or min_p of "
+          "loop.sampling leave tokens out");
   const std::string updates = std::to_string(plan.steps) + " updates";
   warn_if(options.sync_ref_model && !options.needs_reference(),
           "sync_ref_model has no effect: beta is 0 and report_kl is off, so nothing is compared with the reference");

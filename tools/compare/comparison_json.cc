@@ -125,7 +125,8 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
 }
 
 std::vector<std::string> WordsOf(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
-  std::vector<std::string> words;
+  std::vector<std::string> words = WordsByKey(groups, comparisons);
+  if (!words.empty()) return words;
   for (const Comparison& comparison : comparisons) {
     if (comparison.measure->is_outcome) words.push_back(InWords(comparison, groups));
   }

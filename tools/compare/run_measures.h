@@ -16,11 +16,12 @@
 namespace kgrpo {
 
 struct Measure {
-  std::string name;   // "heldout_reward": in JSON
-  std::string label;  // "held-out reward": for people
-  bool is_ratio;      // compared by the quotient, as speedups are
-  bool own_scale;     // in units of the run's own reward: comparable only between equal rewards
-  bool is_outcome;    // verdicts cover it; false: shown as a fact only
+  std::string name;       // "heldout_reward": in JSON
+  std::string label;      // "held-out reward": for people
+  bool is_ratio;          // compared by the quotient, as speedups are
+  bool own_scale;         // in units of the run's own reward: comparable only between equal rewards
+  bool is_outcome;        // verdicts cover it; false: shown as a fact only
+  bool is_share = false;  // from 0 to 1, so that no difference is beyond -1 or 1
 };
 
 // Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, unless
