@@ -24,6 +24,7 @@
 #include "config/changes.h"
 #include "store/database.h"
 #include "store/files.h"
+#include "store/inputs.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {
@@ -68,6 +69,14 @@ State StateOf(const PlannedRun& planned) {
                 folder.string() + " holds a run of another configuration, that in " + FileOf(planned).string() +
                     differ + ": to continue it, " + way_on +
                     "; otherwise give the experiment another output_dir, or start again with --overwrite");
+  }
+  RunDatabase database = RunDatabase::ToRead(folder / "run.sqlite");
+  const std::vector<Change> changed = ChangedInputs(RecordedInputs(database), DigestsOf(planned.config.inputs));
+  if (!changed.empty()) {
+    throw Error(KGRPO_ERROR_INVALID,
+                folder.string() + " holds a run that read other files than it would now: " + NamesOf(changed) +
+                    (changed.size() == 1 ? " differs" : " differ") +
+                    ". Put them back, give the experiment another output_dir, or start again with --overwrite");
   }
   return progress.finished ? State::kFinished : State::kUnfinished;
 }
@@ -251,7 +260,8 @@ std::string RefusalOf(const PlannedRun& planned) {
   } catch (const Error& error) {
     return error.what();
   }
-  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change);
+  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change,
+                            planned.config.inputs);
 }
 
 void RequireVariant(const std::optional<std::vector<ExperimentRun>>& runs, const std::string& name,
@@ -277,6 +287,12 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       ++finished;
     } else {
       waiting.emplace_back(&planned, state);
+    }
+  }
+  for (const auto& [planned, state] : waiting) {  // none of the runs may read what another one overwrites
+    for (const PlannedRun& reader : runs) {
+      const std::string kept = RunFolder::WhyKept(planned->config.output_dir, reader.config.inputs);
+      if (options.overwrite && !kept.empty()) throw Error(KGRPO_ERROR_INVALID, kept);
     }
   }
   CheckVariants(globals, waiting);

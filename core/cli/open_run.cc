@@ -1,6 +1,7 @@
 #include "cli/open_run.h"
 
 #include "loop/run_config.h"
+#include "store/inputs.h"
 
 namespace kgrpo::cli {
 
@@ -11,7 +12,9 @@ std::unique_ptr<OpenedRun> OpenRun(Session& session, const PipelineConfig& confi
   session.StartServices(config.seed, options.artifact_root);
   if (options.ranked != nullptr) options.ranked->Join(session, config);
   auto run = std::make_unique<OpenedRun>();
+  const InputDigests inputs = findings->collects() ? InputDigests() : DigestsOf(config.inputs);
   run->parts = session.MakeParts(config, options.roles, /*identify=*/true, findings);
+  run->parts.inputs = inputs;
   if (run->parts.evaluator == nullptr) {
     findings->notes.emplace_back("the problems were not opened: there is no evaluator");
     CheckParts(config, run->parts, /*problems=*/0, options.done, findings);

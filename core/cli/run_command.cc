@@ -85,12 +85,15 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   const PipelineConfig config = session.Load(request);
   RunOptions options;
   if (!overwrite) {  // checked before any plugin starts and before any file is written
-    const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change);
+    const std::string refusal =
+        RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change, config.inputs);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
     options.notice = RunFolder::Leftover(config.output_dir);
   }
   std::optional<RunFolderClaim> claim;
   if (overwrite) {
+    if (const std::string kept = RunFolder::WhyKept(config.output_dir, config.inputs); !kept.empty())
+      throw Error(KGRPO_ERROR_INVALID, kept);
     if (const std::string paid = RunFolder::PaidWork(config.output_dir); !paid.empty())
       spdlog::warn("--overwrite: {}", PrintableText(paid));
     claim.emplace(config.output_dir);

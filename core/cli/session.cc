@@ -64,8 +64,20 @@ struct PartMaker {
 Session::Session(const Globals& globals) : loader_(PluginDirectories(globals.plugin_path)) {}
 
 PipelineConfig Session::Load(const LoadRequest& request) {
-  return LoadPipeline(request,
-                      [&](Role role, const std::string& plugin) { return loader_.Load(plugin).OptionsSchema(role); });
+  PipelineConfig config = LoadPipeline(
+      request, [&](Role role, const std::string& plugin) { return loader_.Load(plugin).OptionsSchema(role); });
+  const auto add = [&](const std::string& key, const PluginChoice& choice) {
+    if (!choice.plugin.empty()) config.inputs.push_back({key, loader_.Load(choice.plugin).path().string()});
+  };
+  for (const auto& [role, choice] : {std::pair(Role::kPolicy, &config.policy),
+                                     {Role::kCoder, &config.coder},
+                                     {Role::kEvaluator, &config.evaluator},
+                                     {Role::kReward, &config.reward}})
+    if (request.roles.contains(role)) add(RoleName(role) + std::string(".plugin"), *choice);
+  if (config.screen) add("screen.plugin", config.screen->evaluator);
+  for (size_t i = 0; i < config.stages.size() && request.roles.contains(Role::kTrainer); ++i)
+    add("trainer[" + std::to_string(i) + "].plugin", config.stages[i].trainer);
+  return config;
 }
 
 HostServices& Session::StartServices(uint64_t seed, const std::filesystem::path& artifact_root) {

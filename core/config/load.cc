@@ -80,6 +80,8 @@ class Loader {
     if (!Trains()) config.screen.reset();
     config.option_places = OptionPlaces();
     config.may_change = std::move(may_change_);
+    config.inputs = std::move(inputs_);
+    AddOwnInputs(&config);
     config.origins_yaml =
         EmitYamlWithOrigins(root_, [this](const std::string& path, const Position& at) { return OriginOf(path, at); });
     return config;
@@ -209,6 +211,7 @@ class Loader {
       RequireUsableSchema(schema);
       CheckAgainstSchema(options->value, schema, path + ".options", &diagnostics_);
       FillDefaults(schema, &options->value);
+      AddInputs(schema, options->value, path + ".options");
     } catch (const Error& error) {
       Report(plugin->at, path + ".plugin",
              "the options schema that the plugin publishes is broken: " + std::string(error.what()));
@@ -224,6 +227,33 @@ class Loader {
           !MayChangeOnResume(path, may_change_))
         may_change_.push_back(path);
     }
+  }
+
+  // Notes the options that the plugin marks as naming what the run reads.
+  void AddInputs(const Schema& schema, const Node& options, const std::string& path) {
+    for (const auto& [key, property] : schema.value("properties", Schema::object()).items()) {
+      const Node* value = options.IsMapping() ? options.Get(key) : nullptr;
+      if (value == nullptr) continue;
+      if (const Schema reads = property.value(kReadsKeyword, Schema()); !reads.is_null())
+        inputs_.push_back({JoinPath(path, key), value->ToJson(), reads == "content"});
+      AddInputs(property, *value, JoinPath(path, key));
+    }
+  }
+
+  // Those of the host's own keys.
+  static void AddOwnInputs(PipelineConfig* config) {
+    for (const auto* folders : {&config->train_problems, &config->heldout_problems}) {
+      for (const std::string& folder : *folders)
+        config->inputs.push_back({"problems." + std::filesystem::path(folder).filename().string(), folder});
+    }
+    const auto add = [config](const std::string& key, const std::vector<std::string>& runs) {
+      for (size_t i = 0; i < runs.size(); ++i) {
+        if (runs[i] != kOwnRun) config->inputs.push_back({key + "[" + std::to_string(i) + "]", runs[i]});
+      }
+    };
+    for (size_t i = 0; i < config->stages.size(); ++i)
+      add("trainer[" + std::to_string(i) + "].demonstrations.from", config->stages[i].demonstrations.from);
+    add("loop.replay.from", config->loop.replay.from);
   }
 
   void CheckChanges(const std::vector<std::string>& set) {
@@ -368,6 +398,7 @@ class Loader {
   std::vector<Diagnostic> diagnostics_;
   std::set<std::string> unreadable_;  // paths of what reading refused: the first unreadable_count_ diagnostics
   size_t unreadable_count_ = 0;
+  std::vector<Input> inputs_;
   std::vector<std::string> may_change_ = KeysThatMayChange();
   std::set<std::string> unplaced_keys_;  // paths of unknown keys that SuggestOptions found a place for
 };

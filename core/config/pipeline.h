@@ -27,6 +27,8 @@ enum class SuggestionSource {
   kUniform,  // drawn from the coder's own list, uniformly over those not yet used in the trajectory
 };
 
+inline constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from: this run
+
 // Rounds of other runs that a stage imitates.
 struct DemonstrationConfig {
   std::vector<std::string> from;  // folders of runs, "output_dir": this one; empty: the stage collects some
@@ -129,6 +131,13 @@ struct ControlsConfig {
   bool shuffle_rewards = false;  // rewards are permuted among the samples of a step
 };
 
+// What a key of the pipeline names, and the run reads: a file or a folder, or a command's words.
+struct Input {
+  std::string key;  // "reward.options.command", "problems.softmax_long", "coder.plugin"
+  nlohmann::ordered_json value;
+  bool content = true;  // false: its content does not count (a cache grows); it is only kept from deletion
+};
+
 struct PipelineConfig {
   std::string name;
   uint64_t seed = 0;
@@ -153,6 +162,7 @@ struct PipelineConfig {
   std::map<std::string, std::string> option_places;
   // Keys whose values may differ between two steps of a run, with all below them: "reward", "trainer[1].options.beta".
   std::vector<std::string> may_change;
+  std::vector<Input> inputs;  // load.cc's, and the plugins' libraries (cli/session.cc)
   std::string origins_yaml;   // resolved_yaml with a comment behind each value: where it came from
   std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
 };

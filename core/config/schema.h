@@ -17,6 +17,9 @@ namespace kgrpo {
 // The keyword by which a plugin marks an option that a resumed run may change; docs/plugins.md.
 inline constexpr const char* kMayChangeKeyword = "x-resume";
 
+// The keyword of an option that names what the run reads: "content", or "place" where only its deletion matters.
+inline constexpr const char* kReadsKeyword = "x-reads";
+
 using Schema = nlohmann::ordered_json;  // in the author's order, which is the order of tables and resolved files
 
 // Appends every way in which `node` breaks the schema. `path` is the node's own path: "coder.options".

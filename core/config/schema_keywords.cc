@@ -99,6 +99,7 @@ constexpr Keyword kKeywords[] = {{"$schema", IsText},
                                  {"definitions", IsNamedSchemas},
                                  {"x-seed", IsFlag},
                                  {"x-profile", IsAny},
+                                 {kReadsKeyword, IsText},
                                  {kMayChangeKeyword, IsFlag}};
 
 // Calls visit(schema, path) for the schema and those within it, until one returns false.

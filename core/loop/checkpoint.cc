@@ -150,7 +150,7 @@ std::map<uint64_t, double> SavedModels::Scores(uint64_t done, RunDatabase& datab
   std::map<uint64_t, double> scores;
   if (RanksByHeldout()) {
     for (const auto& [step, reward] : database.MetricCurve("heldout/reward")) {
-      if (step > rank_after_) scores[step] = reward;
+      if (rank_after_ == 0 || step > rank_after_) scores[step] = reward;
     }
     return scores;
   }

@@ -1,17 +1,24 @@
 #include "loop/coder_cost.h"
 
+#include "loop/wire.h"
+#include "store/json.h"
+
 #include <kgrpo/support/number_text.h>  // FormatDollars
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 namespace kgrpo {
 namespace {
 
 constexpr const char* kKept = "coder_cost";  // ReadProgress reads it, too
+
+constexpr const char* kUnfinished = "unfinished";
 
 }  // namespace
 
@@ -19,6 +26,26 @@ std::string ReusedText(const CoderCounts& counts) {
   if (counts.reused == 0) return "";
   return std::to_string(counts.reused) + " of " + std::to_string(counts.answers) +
          " answers came from a recording or a cache, and nothing was paid for them";
+}
+
+double SumOfDollars(double a, double b) {
+  constexpr double kUnit = 1e9;
+  return static_cast<double>(std::llround(a * kUnit) + std::llround(b * kUnit)) / kUnit;
+}
+
+std::vector<TrajectoryRecord> ReadUnfinished(RunDatabase& database, const std::string& of) {
+  const std::string text = database.Get(kUnfinished).value_or("");
+  const size_t line = text.find('\n');
+  if (line == std::string::npos || (!of.empty() && text.substr(0, line) != of)) return {};
+  return TrajectoriesFromJson(nlohmann::ordered_json::parse(text.substr(line)));
+}
+
+void KeepUnfinished(RunDatabase& database, RolloutRequest* request) {
+  const std::string of = PurposeName(request->purpose) + (" " + std::to_string(request->step));
+  std::ranges::move(ReadUnfinished(database, of), std::back_inserter(request->recorded));
+  request->unfinished = [&database, of](const std::vector<TrajectoryRecord>& trajectories) {
+    database.Set(kUnfinished, of + "\n" + DumpJson(TrajectoriesToJson(trajectories)));
+  };
 }
 
 void TakeSpending(const Coder& coder, CoderSpending* spending) {

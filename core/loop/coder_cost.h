@@ -3,6 +3,7 @@
 #ifndef KGRPO_LOOP_CODER_COST_H
 #define KGRPO_LOOP_CODER_COST_H
 
+#include "loop/rollout.h"
 #include "plugin/instances.h"
 #include "store/database.h"
 #include "store/records.h"
@@ -27,6 +28,16 @@ struct CoderCounts {
 
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
+
+// The sum in whole billionths of a dollar: the same in whatever order and parts it is added.
+double SumOfDollars(double a, double b);
+
+// What a run had of its unfinished step when an error ended it: answers that were paid for. `of`: only of that purpose
+// and step, "train 6".
+std::vector<TrajectoryRecord> ReadUnfinished(RunDatabase& database, const std::string& of = "");
+// Lets the request take the answers that an earlier process had of it, and has its own kept if an error ends it. On
+// several ranks those of the first are.
+void KeepUnfinished(RunDatabase& database, RolloutRequest* request);
 
 // Raises `spending` to the coder's own account, if it keeps one: it includes calls that were cut short.
 void TakeSpending(const Coder& coder, CoderSpending* spending);

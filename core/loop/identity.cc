@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 namespace kgrpo {
@@ -56,19 +57,27 @@ std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::vector<Change>&
   return all;
 }
 
-// The plugins that can influence a run's results: all but the observers, and but a reward that this resume replaces.
-Json Influential(const Json& plugins, bool reward_changed) {
-  Json others = Json::array();
-  for (const Json& plugin : plugins) {
-    const auto role = plugin.at("role").get<std::string>();
-    if (!role.starts_with("observers[") && !(reward_changed && role == "reward")) others.push_back(plugin);
-  }
-  return others;
+// The digests taken when the run was opened, and the evaluator's words about itself.
+InputDigests InputsNow(const PipelineParts& parts) {
+  InputDigests inputs = parts.inputs;
+  inputs[kDescription] = StableDescription(parts.evaluator->Describe());
+  return inputs;
 }
 
 }  // namespace
 
-bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uint64_t steps,
+std::vector<Change> ResumedInputs(const PipelineConfig& config, const PipelineParts& parts, RunDatabase& database) {
+  std::vector<Change> changed = ChangedInputs(RecordedInputs(database), InputsNow(parts));
+  const auto settings = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+  std::erase_if(changed, [&](const Change& change) {  // of another file or plugin: the change of its key tells more
+    const std::string key = change.path.substr(0, change.path.find(kContent));
+    return settings && std::ranges::any_of(*settings, [&](const Change& setting) { return setting.path == key; });
+  });
+  RequireResumable(changed, config.may_change);
+  return changed;
+}
+
+void WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uint64_t steps,
                    const std::vector<std::string>& overrides, std::optional<uint64_t> resumed_after,
                    const RunFolder& folder, RunDatabase& database) {
   Json plugins = Json::array();
@@ -79,15 +88,12 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
                        {"path", plugin.path},
                        {"sha256", plugin.sha256}});
   }
-  const std::string text = DumpJson(plugins);
-  const std::optional<std::string> before = database.Get("plugins");
-  const std::vector<Change> now =
+  std::vector<Change> now =
       ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml).value_or(std::vector<Change>());
-  const bool reward_changed = std::ranges::any_of(
-      now, [](const Change& change) { return change.path == "reward" || change.path == "reward.plugin"; });
+  if (resumed_after) std::ranges::copy(ResumedInputs(config, parts, database), std::back_inserter(now));
   // The record comes first: if the run is killed in between, no resume can use unrecorded values.
   database.WriteChanges(resumed_after ? ChangesUpTo(*resumed_after, now, database) : std::vector<SettingChange>(),
-                        config.resolved_yaml);
+                        config.resolved_yaml, DumpJson(InputsNow(parts)));
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
   identity["overrides"] = resumed_after ? OldRecord(folder, "overrides") : Json(overrides);
   if (resumed_after) identity["resumed"] = EarlierResumes(folder);
@@ -95,11 +101,10 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   if (identity["resumed"].empty()) identity.erase("resumed");
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
+  identity["inputs"] = InputsNow(parts);
   WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");
   if (resumed_after) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
-  database.Set("plugins", text);
   database.Set("evaluator", parts.evaluator->Describe());
-  return !before || Influential(Json::parse(*before), reward_changed) == Influential(plugins, reward_changed);
 }
 
 void BeginRecord(Purpose purpose, const ProblemSet& problems, const Json& options, RunDatabase& database) {

@@ -1,5 +1,6 @@
 #include "loop/measurements.h"
 
+#include "loop/coder_cost.h"
 #include "loop/heldout.h"
 #include "loop/stopwatch.h"
 
@@ -43,6 +44,7 @@ void Measurements::Play(uint64_t step, StepRecord& record, MetricMap& metrics) {
     RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, episodes, {});
     request.purpose = purpose;
     request.recorded = database_.ReadStep(purpose, step);
+    KeepUnfinished(database_, &request);
     ShowUnderWay(console_, "held-out problems after step " + std::to_string(step), &request);
     return rollout_->Collect(request).trajectories;
   };
@@ -78,10 +80,11 @@ std::string Measurements::EarlyStop(const Stage& stage, uint64_t done) {
 
 std::string FinalText(const PipelineConfig& config, const FinalModel& final) {
   if (!config.checkpoint.final_best) return "";
-  const std::string policy = final.is_last ? "the last policy"
-                                           : "the policy of step " + std::to_string(final.step) + " (stage " +
-                                                 std::to_string(final.stage + 1) + ", " +
-                                                 config.stages.at(final.stage).trainer.plugin + ")";
+  const std::string policy = final.is_last     ? "the last policy"
+                             : final.step == 0 ? "the policy that the run began with"
+                                               : "the policy of step " + std::to_string(final.step) + " (stage " +
+                                                     std::to_string(final.stage + 1) + ", " +
+                                                     config.stages.at(final.stage).trainer.plugin + ")";
   if (!final.score) return "final/ is " + policy + ": no kept checkpoint has a reward to choose it by";
   std::string text = "final/ is " + policy + ", which is the best kept checkpoint: " +
                      (final.by_heldout ? "held-out reward " : "training reward over the average of its problems ") +

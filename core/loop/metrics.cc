@@ -1,5 +1,6 @@
 #include "loop/metrics.h"
 
+#include "loop/coder_cost.h"
 #include "loop/round_faults.h"
 #include "loop/statistics.h"
 #include "loop/trajectory.h"
@@ -27,7 +28,7 @@ struct CoderFigures {
 
   void Add(const CoderAnswer& answer) {
     ++tried;
-    cost += answer.cost;
+    cost = SumOfDollars(cost, answer.cost);
     tokens += static_cast<double>(answer.prompt_tokens + answer.completion_tokens);
     seconds += answer.seconds;
     if (CoderFailed(answer)) ++errors[answer.outcome].count;

@@ -36,6 +36,7 @@ struct PipelineParts {
   std::vector<std::unique_ptr<Trainer>> trainers;    // one a stage, in order; destroyed before the policy
   std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order
   std::vector<PluginIdentity> identities;
+  std::map<std::string, std::string> inputs;  // digests of what the run reads, taken before its parts were made
 
   Ranks* ranks = nullptr;  // connection of a run with several processes; null: this process is the only one
 

@@ -1,10 +1,12 @@
 #include "loop/recorded_rounds.h"
 
+#include "config/changes.h"
 #include "config/node.h"
 #include "loop/metrics.h"
 #include "loop/prompter.h"
 #include "loop/round_faults.h"
 #include "loop/screen.h"
+#include "store/inputs.h"
 #include "store/readable.h"
 
 #include <kgrpo/sdk/error.h>
@@ -19,13 +21,16 @@ std::string KeyOf(const std::string& problem, const std::string& kernel) {
   return problem + '\n' + kernel;
 }
 
+bool ScreenDecided(const Evaluation& evaluation) {
+  return std::ranges::find(evaluation.metrics, kScreenDecided, &Metric::name) != evaluation.metrics.end();
+}
+
 // Removes the metrics of a screen, which are of the other run's scale and reward. Returns true if it decided the
 // kernel.
 bool RemoveScreen(RoundRecord* round) {
   if (!round->evaluation) return false;
-  std::vector<Metric>& metrics = round->evaluation->metrics;
-  const bool decided = std::ranges::find(metrics, kScreenDecided, &Metric::name) != metrics.end();
-  std::erase_if(metrics, [](const Metric& metric) { return metric.name.starts_with("screen/"); });
+  const bool decided = ScreenDecided(*round->evaluation);
+  std::erase_if(round->evaluation->metrics, [](const Metric& metric) { return metric.name.starts_with("screen/"); });
   return decided;
 }
 
@@ -35,6 +40,50 @@ nlohmann::ordered_json PromptOf(const std::string& resolved_yaml) {
   const Node* prompt = root.Get("prompt");
   return prompt == nullptr ? nlohmann::ordered_json::object() : prompt->ToJson();
 }
+
+// A run whose rounds are read, beside the pipeline that reads them.
+class Source {
+ public:
+  Source(RunDatabase& database, const PipelineConfig& config, const InputDigests& inputs)
+      : ours_(inputs), theirs_(RecordedInputs(database)), changes_(database.ReadChanges()) {
+    const auto changed = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+    for (const Change& change : changed.value_or(std::vector<Change>())) {
+      if (change.path.starts_with("evaluator") && !MayChangeOnResume(change.path, config.may_change))
+        evaluator_ = "evaluator (" + change.path + ")";
+    }
+    for (const Purpose purpose : {Purpose::kTrain, Purpose::kHeldout, Purpose::kEvaluation, Purpose::kSearch})
+      sources_.merge(database.ReadProblemSources(purpose));
+  }
+
+  // Why the round is of something else: "softmax_long", "device (NVIDIA L4)"; "" if it is not. A round that a screen
+  // decided has the times of the screen's evaluator.
+  std::string WhyOther(const OpenProblem& problem, const TrajectoryRecord& trajectory, const RoundRecord& round,
+                       uint64_t step) const {
+    if (!evaluator_.empty()) return evaluator_;
+    if (IsOther("problems." + problem.name, step)) return problem.name;
+    if (IsOther("evaluator.options.command", step)) return "evaluator (evaluator.options.command)";
+    const auto source = sources_.find(problem.name);
+    if (source != sources_.end() && source->second != problem.source) return problem.name;
+    const Evaluation& baseline = problem.baseline;
+    const bool timed = round.evaluation && round.evaluation->correct && !ScreenDecided(*round.evaluation);
+    if (timed && round.evaluation->time_source != baseline.time_source)
+      return "device (" + round.evaluation->time_source + ")";
+    // A modelled time is the same each time.
+    return baseline.modelled && trajectory.baseline_seconds != baseline.seconds ? "reference's time" : "";
+  }
+
+ private:
+  bool IsOther(const std::string& key, uint64_t step) const {
+    const auto ours = ours_.find(key + kContent), theirs = theirs_.find(key + kContent);
+    if (ours == ours_.end() || theirs == theirs_.end()) return false;
+    return AtStep(theirs->first, theirs->second, step, changes_) != ours->second;
+  }
+
+  InputDigests ours_, theirs_;
+  std::vector<SettingChange> changes_;
+  std::map<std::string, std::string> sources_;  // each problem's starting kernel; older records have no digest
+  std::string evaluator_;                       // what differs between the evaluators; empty: nothing
+};
 
 // The answer was paid for by the run that recorded it.
 void RemoveCost(CoderAnswer* answer) {
@@ -47,19 +96,26 @@ void RemoveCost(CoderAnswer* answer) {
 
 }  // namespace
 
-RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const std::string& own,
-                               uint64_t before) {
+RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems,
+                               const PipelineConfig& config, const InputDigests& inputs, uint64_t before) {
   std::map<std::string, uint32_t> index_of;
   for (size_t i = 0; i < problems.size(); ++i) index_of[problems[i].name] = static_cast<uint32_t>(i);
   for (const std::string& run : runs) {
     RunDatabase database = OpenRecord(run);
+    const Source source(database, config, inputs);
     for (const Purpose purpose : kPurposes) {
       for (const uint64_t step : database.StepsWithRounds(purpose)) {
-        if (run == own && step >= before) continue;
+        if (run == config.output_dir && step >= before) continue;
         for (TrajectoryRecord& trajectory : database.ReadStep(purpose, step)) {
           const auto index = index_of.find(trajectory.problem_name);
-          std::erase_if(trajectory.rounds_done, [](const RoundRecord& round) { return FaultOf(round).has_value(); });
-          if (index == index_of.end() || trajectory.rounds_done.empty()) continue;
+          if (index == index_of.end()) continue;
+          std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
+            if (FaultOf(round).has_value()) return true;
+            const std::string other = source.WhyOther(problems[index->second], trajectory, round, step);
+            if (!other.empty()) ++others_[other];
+            return !other.empty();
+          });
+          if (trajectory.rounds_done.empty()) continue;
           trajectory.problem = index->second;
           trajectory.dropped.clear();
           trajectory.failed_round.reset();
@@ -68,6 +124,8 @@ RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const Probl
       }
     }
   }
+  if (trajectories_.empty() && !others_.empty())
+    throw Error(KGRPO_ERROR_INVALID, "no recorded round can be used" + LeftOut());
   for (TrajectoryRecord& trajectory : trajectories_) {
     for (RoundRecord& round : trajectory.rounds_done) {
       ++rounds_;
@@ -86,6 +144,13 @@ RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const Probl
     }
   }
   for (size_t i = 0; i < problems.size(); ++i) nodes_[KeyOf(problems[i].name, problems[i].source)].speedup = 1;
+}
+
+std::string RecordedRounds::LeftOut() const {
+  std::string text;
+  for (const auto& [reason, count] : others_)
+    text += (text.empty() ? "; left out: " : ", ") + std::to_string(count) + " of another " + reason;
+  return text;
 }
 
 const RoundRecord* RecordedRounds::Find(const std::string& problem, const std::string& kernel,
@@ -120,7 +185,7 @@ std::vector<TrajectoryRecord> RecordedRounds::ToImitate(const DemonstrationConfi
   if (imitated.empty()) {
     throw Error(KGRPO_ERROR_INVALID,
                 "demonstrations.from: none of the " + std::to_string(rounds_) +
-                    " recorded rounds on this pipeline's training problems gained demonstrations.min_gain");
+                    " recorded rounds on this pipeline's training problems gained demonstrations.min_gain" + LeftOut());
   }
   return imitated;
 }
@@ -138,13 +203,14 @@ void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConf
 }
 
 ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, uint64_t first_step,
-                                  const ProblemSet& problems, const Policy& policy) {
+                                  const ProblemSet& problems, const PipelineParts& parts) {
   const DemonstrationConfig& demonstrations = config.stages.at(stage).demonstrations;
   std::vector<std::string> runs = demonstrations.from;
   std::ranges::replace(runs, kOwnRun, config.output_dir);
   RequireSamePrompts(runs, config);
-  const RecordedRounds recorded(runs, problems, config.output_dir, first_step);
-  ImitatedRounds imitated = {recorded.ToImitate(demonstrations), 0, recorded.size()};
+  const RecordedRounds recorded(runs, problems, config, parts.inputs, first_step);
+  ImitatedRounds imitated = {recorded.ToImitate(demonstrations), 0, recorded.size(), recorded.LeftOut()};
+  const Policy& policy = *parts.policy;
   const Prompter prompter(config, &policy);
   for (TrajectoryRecord& trajectory : imitated.trajectories) {
     for (RoundRecord& round : trajectory.rounds_done) {
@@ -152,7 +218,8 @@ ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, ui
       round.completion_ids = policy.EncodeCompletion(round.suggestion);
     }
     std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
-      return round.prompt_ids.size() > prompter.room() ||
+      // What was cut off would be taught to end there.
+      return round.truncated || round.prompt_ids.size() > prompter.room() ||
              round.completion_ids.size() > config.loop.sampling.max_new_tokens;
     });
     imitated.states += trajectory.rounds_done.size();
@@ -160,7 +227,7 @@ ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, ui
   if (imitated.states == 0) {
     throw Error(KGRPO_ERROR_INVALID,
                 "demonstrations.from: the prompts of all recorded rounds are too long for the context, or their "
-                "suggestions for loop.sampling.max_new_tokens");
+                "suggestions were cut off or are too long for loop.sampling.max_new_tokens");
   }
   return imitated;
 }

@@ -4,6 +4,7 @@
 #define KGRPO_LOOP_RECORDED_ROUNDS_H
 
 #include "config/pipeline.h"
+#include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "plugin/instances.h"
 #include "store/records.h"
@@ -16,18 +17,20 @@
 
 namespace kgrpo {
 
-inline constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from: this run
-
 // Immutable once made: any thread may read it.
 class RecordedRounds {
  public:
   // Reads the rounds of runs of any purpose (training, `eval policy`, `optimize`) on those problems, by their names.
-  // Rounds whose coder or evaluator failed are left out. The run in the folder `own` is read up to the step `before`,
-  // which is excluded. Throws KGRPO_ERROR_INVALID if a folder has no readable run.
-  RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const std::string& own = "",
-                 uint64_t before = 0);
+  // Leaves out rounds whose coder or evaluator failed, and, by count, those of a problem, evaluator or device that is
+  // another than the pipeline's: their times and verdicts say nothing here. The run in config.output_dir is read up to
+  // the step `before`, which is excluded. `inputs`: PipelineParts'. Throws KGRPO_ERROR_INVALID if a folder has no
+  // readable run, or if only rounds of others are left.
+  RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const PipelineConfig& config,
+                 const std::map<std::string, std::string>& inputs, uint64_t before = 0);
 
   size_t size() const { return rounds_; }
+  // "; left out: 40 of another softmax_long, 8 of another device"; "" if no round was.
+  std::string LeftOut() const;
 
   // Returns the earliest recorded round with that suggestion for that kernel, with no cost of the coder; null if there
   // is none. Suggestions are compared by SuggestionText. Kernels that a screen decided are not among them.
@@ -50,6 +53,7 @@ class RecordedRounds {
   std::vector<TrajectoryRecord> trajectories_;
   std::map<std::string, Node> nodes_;  // by problem and kernel
   size_t rounds_ = 0;
+  std::map<std::string, size_t> others_;  // rounds that are left out, by the reason
 };
 
 // Throws KGRPO_ERROR_INVALID if one of the runs cannot be read, or its prompts are made by other templates than this
@@ -59,15 +63,16 @@ void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConf
 // The rounds that a stage imitates, encoded for this policy.
 struct ImitatedRounds {
   std::vector<TrajectoryRecord> trajectories;
-  size_t states = 0;    // rounds in `trajectories`
-  size_t recorded = 0;  // rounds that the runs recorded on these problems
+  size_t states = 0;     // rounds in `trajectories`
+  size_t recorded = 0;   // rounds that the runs recorded on these problems
+  std::string left_out;  // RecordedRounds::LeftOut
 };
 
 // Reads the runs of stage `stage`, whose first step is `first_step`. Leaves out prompts without room for a completion,
 // and completions that this run's limit would have cut: the context may not hold both. Throws KGRPO_ERROR_INVALID if
 // the runs cannot be imitated or nothing is left.
 ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, uint64_t first_step,
-                                  const ProblemSet& problems, const Policy& policy);
+                                  const ProblemSet& problems, const PipelineParts& parts);
 
 }  // namespace kgrpo
 #endif

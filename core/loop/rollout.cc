@@ -164,6 +164,18 @@ class Rollout::Cohort {
     return result;
   }
 
+  // Call while nothing is in flight.
+  std::vector<TrajectoryRecord> Unfinished() const {
+    std::vector<TrajectoryRecord> all;
+    for (const Slot& slot : slots_) {
+      TrajectoryRecord& begun = all.emplace_back(slot.trajectory.record());
+      const bool answered = slot.round.answer.attempts > 0 || !slot.round.answer.source.empty();
+      if (!begun.failed_round && answered && slot.round.round == begun.rounds_done.size())
+        begun.failed_round = slot.round;
+    }
+    return all;
+  }
+
   std::vector<TrajectoryRecord> BegunAhead() const {
     std::vector<TrajectoryRecord> all;
     if (!begun_ahead_) return all;
@@ -293,6 +305,7 @@ RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
     if (ahead != nullptr) ahead->Land(flight.Landed(cohort.request().under_way, /*until_written=*/true));
   } catch (...) {
     flight.Abandon();
+    if (cohort.request().unfinished) cohort.request().unfinished(cohort.Unfinished());
     throw;
   }
   return cohort.Take();

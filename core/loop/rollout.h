@@ -82,6 +82,9 @@ struct RolloutRequest {
   // Collect throws KGRPO_ERROR_UNAVAILABLE once the first most_faults answers of the coder, the evaluator or the reward
   // all failed, to avoid paying for more useless answers. 0: no limit.
   size_t most_faults = 0;
+  // Receives what there is of the trajectories when an error ends the rollout: failed_round has the answer of the round
+  // that was under way. May be empty.
+  std::function<void(const std::vector<TrajectoryRecord>& trajectories)> unfinished;
   // Receives the number of finished trajectories, and the total, of this rank; on the collecting thread. May be empty.
   std::function<void(size_t done, size_t total)> progress;
   // Receives the rounds under way after each change, at most every 100 ms; on the collecting thread. May be empty.

@@ -189,7 +189,8 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
     slot.round.unchanged = recorded->unchanged;
     // A reward that failed is asked again: it is pure, and may have been corrected.
     if (recorded->failure && recorded->failure->part == RoundPart::kEvaluator) slot.round.failure = recorded->failure;
-    return Score(slot);
+    const bool judged = slot.round.evaluation || slot.round.failure || slot.round.answer.outcome != KGRPO_CODER_OK;
+    return judged ? Score(slot) : Judge(slot);
   }
   if (StopsEarly()) return Land(slot);
   if (Replays() && config_.loop.replay.only) {

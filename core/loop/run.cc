@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace kgrpo {
@@ -96,22 +97,28 @@ class Runner {
     for (const std::string& note : opened_.notes) Note(note);
     for (const std::string& note : set_aside) Note(note);
     if (checkpoint_) {
-      AdviseIfItFails([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
+      AdviseIfItFails([this] {
+        models_.Load(done_);
+        RequireUsable();
+      });
       const size_t stage = checkpoint_->stage;
       const bool unfinished = checkpoint_->stage_steps < config_.stages.at(stage).steps;
       if (checkpoint_->stage_steps > 0 && unfinished && parts_.trainers.at(stage)->needs_reference())
         models_.RequireReference(config_.stages.at(stage).trainer.plugin);
     }
     if (options_.resume && config_.skip_unusable) opened_.RequireSame(database_);
+    const std::vector<Change> changed =
+        options_.resume ? ResumedInputs(config_, parts_, database_) : std::vector<Change>();
     models_.SetLaterAside();
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (opened_.heldout) database_.WriteProblems(Purpose::kHeldout, opened_.heldout->Records());
     database_.SetUnfinished();
-    if (!WriteIdentity(config_, parts_, total_, options_.overrides,
-                       options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
-      Note("the plugins differ from those that the run had before: results from here on may differ");
-    }
+    WriteIdentity(config_, parts_, total_, options_.overrides, options_.resume ? std::optional(done_) : std::nullopt,
+                  folder_, database_);
+    if (!changed.empty())
+      Note("not as the run read it before, so results from here on may differ: " + NamesOf(changed) +
+           " (recorded as a change after step " + std::to_string(done_) + ")");
     models_.RankAfter(RewardChangedAfter(database_.ReadChanges()));
     best_.emplace(problems_, parts_, opened_.pool, config_.seed, database_.ReadBest(done_),
                   database_.ReadRefuted(done_));
@@ -152,6 +159,7 @@ class Runner {
           AdviseIfItFails([this] { stage_->Restore(models_.PathOf(checkpoint_->step)); });
         } else {
           stage_->Begin();
+          if (done_ == 0 && config_.checkpoint.final_best && !models_.Last()) WriteCheckpoint();
         }
         begin_seconds_ = beginning.seconds();
         ReadCosts();  // includes demonstrations
@@ -228,6 +236,7 @@ class Runner {
   // Writes the checkpoint of the step `done_`, and returns the seconds that it took. Drains the observers first: a
   // resumed run does not report steps up to its checkpoint again.
   double WriteCheckpoint() {
+    RequireUsable();
     observers_.Drain();
     Pass(options_.faults, "observers: told");
     const Stopwatch writing;
@@ -235,6 +244,19 @@ class Runner {
     const double seconds = writing.seconds();
     observers_.Checkpoint(done_, models_.PathOf(done_), seconds);
     return seconds;
+  }
+
+  // Throws KGRPO_ERROR_NOT_FINITE if the policy has diverged: such weights replace no others.
+  void RequireUsable() {
+    const std::vector<int32_t> text = parts_.policy->Encode("kernel");
+    if (text.empty()) return;
+    const kgrpo_sequence sequence = {text.data(), text.size(), text.data(), text.size()};
+    try {
+      parts_.policy->LogProbabilities(std::span(&sequence, 1));
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_NOT_FINITE) throw;
+      throw Error(error.code(), "the weights after step " + std::to_string(done_) + " have diverged: " + error.what());
+    }
   }
 
   // Judges the kernels of the last steps, whose judging was stopped.
@@ -263,10 +285,11 @@ class Runner {
   void AddSpending(const StepRecord& record, MetricMap& metrics) {
     const std::optional<CoderSpending> before = std::exchange(account_, parts_.coder->Spending());
     if (config_.loop.max_staleness > 0 && account_) {  // has answers of the next step, too
-      spending_.cost += account_->cost - before->cost;
+      spending_.cost = SumOfDollars(spending_.cost, account_->cost - before->cost);
     } else {
       for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
-        spending_.cost += CoderCost(*all);  // the sum of all ranks; the account is only of this rank's coder
+        spending_.cost = SumOfDollars(
+            spending_.cost, CoderCost(*all));  // the sum of all ranks; the account is only of this rank's coder
     }
     TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
@@ -295,12 +318,14 @@ class Runner {
     ReadCosts();
     StepRecord record;
     record.step = done_;
+    record.stage_name = config_.stages.front().trainer.plugin;
     MetricMap metrics;
     measurements_.Play(done_, record, metrics);
     if (metrics.empty()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     AddSpending(record, metrics);
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
     database_.AddHeldout(record);
+    observers_.Step(std::make_shared<StepRecord>(record));
     if (options_.console != nullptr) ShowHeldout(*options_.console, done_, metrics);
   }
 
@@ -328,6 +353,7 @@ class Runner {
     if (cannot_go_on_) throw error;
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
     std::string kept = KeepCheckpoint(error);
+    if (!parts_.coder->Spending()) spending_.cost = SumOfDollars(spending_.cost, CoderCost(ReadUnfinished(database_)));
     stage_.reset();  // with a step begun ahead, whose cost counts
     TakeSpending(*parts_.coder, &spending_);
     KeepCost(database_, &spending_);
@@ -341,6 +367,8 @@ class Runner {
       const char* then = again ? "to start again" : "to continue";
       if (error.code() == KGRPO_ERROR_UNAVAILABLE) then = "fix the cause, then";
       kept += std::string("; ") + then + ": " + models_.Resume();
+      // The same settings would end the same way.
+      if (error.code() == KGRPO_ERROR_NOT_FINITE) kept += " --set KEY=VALUE, where KEY is one of " + TrainerKeys();
     }
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
@@ -352,6 +380,15 @@ class Runner {
     outcome.diverged = error.code() == KGRPO_ERROR_NOT_FINITE;
     outcome.message = (cancelled ? StopWords() : std::string(error.what())) + "; " + kept;
     return outcome;
+  }
+
+  // The options of the trainer that a resumed run may change.
+  std::string TrainerKeys() const {
+    std::string keys;
+    for (const std::string& key : config_.may_change) {
+      if (key.starts_with("trainer")) keys += (keys.empty() ? "" : ", ") + key;
+    }
+    return keys;
   }
 
   void Finish() {

@@ -40,7 +40,7 @@ bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers) {
 
 // Finds out before the first step whether each stage can imitate the runs that it names. A stage whose demonstrations
 // this run has recorded does not read them again.
-void RequireImitable(const PipelineConfig& config, const ProblemSet& train, const Policy& policy) {
+void RequireImitable(const PipelineConfig& config, const ProblemSet& train, const PipelineParts& parts) {
   if (std::ranges::all_of(config.stages, [](const auto& stage) { return stage.demonstrations.from.empty(); })) return;
   const std::filesystem::path own = std::filesystem::path(config.output_dir) / "run.sqlite";
   std::vector<uint64_t> recorded;
@@ -61,7 +61,7 @@ void RequireImitable(const PipelineConfig& config, const ProblemSet& train, cons
       if (with_own)
         RequireSamePrompts(runs, config);
       else
-        ReadImitatedRounds(config, i, first, train, policy);
+        ReadImitatedRounds(config, i, first, train, parts);
     }
     first += config.stages[i].steps;
   }
@@ -104,11 +104,12 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, Fin
       findings.notes.push_back("left out (problems.skip_unusable): " + why);
   }
   CheckParts(config, parts, train.size(), done, &findings);
-  if (parts.policy != nullptr) findings.Try([&] { RequireImitable(config, train, *parts.policy); });
+  if (parts.policy != nullptr) findings.Try([&] { RequireImitable(config, train, parts); });
   if (const ReplayConfig& replay = config.loop.replay; !replay.from.empty()) {
     findings.Try([&] {
-      const auto recorded = std::make_shared<RecordedRounds>(replay.from, train);
-      findings.notes.push_back("loop.replay: " + std::to_string(recorded->size()) + " recorded rounds");
+      const auto recorded = std::make_shared<RecordedRounds>(replay.from, train, config, parts.inputs);
+      findings.notes.push_back("loop.replay: " + std::to_string(recorded->size()) + " recorded rounds" +
+                               recorded->LeftOut());
       parts.replay = recorded;
     });
   }

@@ -1,5 +1,6 @@
 #include "loop/stage.h"
 
+#include "loop/coder_cost.h"
 #include "loop/draws.h"
 #include "loop/ranks.h"
 #include "loop/recorded_rounds.h"
@@ -86,12 +87,15 @@ kgrpo_trainer_plan PlanOf(const PipelineConfig& config, const PipelineParts& par
   plan.struct_size = sizeof(plan);
   plan.steps = config.stages.at(stage).steps;
   plan.temperature = config.loop.sampling.temperature;
-  plan.max_completion_size = config.loop.sampling.max_new_tokens;
+  const SamplingConfig& sampling = config.loop.sampling;
+  plan.max_completion_size = sampling.max_new_tokens;
+  plan.cuts_support = sampling.top_k > 0 || sampling.top_p < 1 || sampling.min_p > 0 ? 1 : 0;
   if (parts.trainers.at(stage)->source() != KGRPO_TRAINER_ROLLOUTS) return plan;
   plan.trajectories = config.loop.batch_size;
   plan.trajectories_per_problem = config.loop.trajectories_per_problem;
   plan.problems = config.skip_unusable ? 0 : config.train_problems.size();
   plan.rounds = config.loop.rounds;
+  plan.max_staleness = config.loop.max_staleness;
   return plan;
 }
 
@@ -148,9 +152,9 @@ void Stage::GetDemonstrations(bool begins) {
   std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
   if (trajectories.empty() || (begins && ImitatesItself(config_.stages[index_]))) {
     if (imitates_runs) {
-      ImitatedRounds imitated = ReadImitatedRounds(config_, index_, first_step_, problems_, *parts_.policy);
+      ImitatedRounds imitated = ReadImitatedRounds(config_, index_, first_step_, problems_, parts_);
       Note("imitating suggestions at " + std::to_string(imitated.states) + " of " + std::to_string(imitated.recorded) +
-           " recorded states");
+           " recorded states" + imitated.left_out);
       trajectories = std::move(imitated.trajectories);
     } else {
       trajectories = CollectDemonstrations();
@@ -170,6 +174,7 @@ std::vector<TrajectoryRecord> Stage::CollectDemonstrations() {
   request.encode = true;
   request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, 0, episodes, 1,
                                         problems_.families(), config_.controls.shuffle_prompts);
+  KeepUnfinished(database_, &request);
   Note("collecting " + std::to_string(episodes) + (episodes == 1 ? " trajectory" : " trajectories") + " to learn from");
   if (console_ != nullptr)
     request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
@@ -238,6 +243,7 @@ Stage::Begun& Stage::Prepare(uint64_t step, uint32_t staleness) {
   request.begun = std::exchange(restored_, {});
   request.recorded = request.begun;
   std::ranges::move(database_.ReadStep(Purpose::kTrain, step), std::back_inserter(request.recorded));
+  KeepUnfinished(database_, &request);
   request.assignments =
       DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
                       config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);

@@ -9,7 +9,7 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
   Statement select(
       database_,
       "SELECT count(*), total(coder_outcome BETWEEN 3 AND 6), total(coder_prompt_tokens + coder_completion_tokens), "
-      "total(coder_cost), total(coder_reused) FROM ("
+      "total(CAST(round(coder_cost * 1e9) AS INTEGER)), total(coder_reused) FROM ("
       "SELECT purpose, step, coder_outcome, coder_prompt_tokens, coder_completion_tokens, coder_cost, "
       "coder_reused FROM rounds UNION ALL "
       "SELECT purpose, step, coder_outcome, coder_prompt_tokens, coder_completion_tokens, coder_cost, "
@@ -20,7 +20,7 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
   totals.answers = static_cast<uint64_t>(select.Integer(0));
   totals.errors = static_cast<uint64_t>(select.Real(1));
   totals.tokens = static_cast<uint64_t>(select.Real(2));
-  totals.cost = select.Real(3);
+  totals.cost = select.Real(3) / 1e9;  // billionths, so that the order does not count
   totals.reused = static_cast<uint64_t>(select.Real(4));
   return totals;
 }

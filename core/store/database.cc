@@ -105,6 +105,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
 
 void RunDatabase::SetFinished(double time) {
   Set("finished", std::to_string(time));
+  database_.Execute("DELETE FROM run WHERE key = 'unfinished'");
   database_.WaitForLocks({});
   // Fails while another connection reads: the file then stays in WAL mode, which is no failure.
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
@@ -114,13 +115,15 @@ void RunDatabase::SetUnfinished() {
   database_.Execute("DELETE FROM run WHERE key IN ('finished', 'ended_early')");
 }
 
-void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml) {
+void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml,
+                               const std::string& inputs) {
   Transaction transaction(database_);
   database_.Execute("DELETE FROM changes");
   Statement insert(database_, "INSERT INTO changes VALUES(?, ?, ?, ?)");
   for (const SettingChange& change : changes)
     (insert << change.after_step << change.key << change.before << change.after).Run();
   Set("resolved_yaml", resolved_yaml);
+  Set("inputs", inputs);
   transaction.Commit();
 }
 

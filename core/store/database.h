@@ -84,11 +84,14 @@ class RunDatabase {
   std::optional<std::string> Get(const std::string& key);
 
   // Replaces the record of the settings that were changed on the way, and the text "resolved_yaml" that they led to.
-  void WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml);
+  // `inputs`: the digests of what it reads (store/inputs.h), as JSON.
+  void WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml,
+                    const std::string& inputs = "{}");
   std::vector<SettingChange> ReadChanges();  // by step, then by key
 
   void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
-  std::vector<std::string> ReadProblemNames(Purpose purpose);  // by index
+  std::vector<std::string> ReadProblemNames(Purpose purpose);              // by index
+  std::map<std::string, std::string> ReadProblemSources(Purpose purpose);  // each problem's starting kernel
 
   // Replaces everything that is recorded of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);

@@ -168,6 +168,14 @@ std::vector<std::string> RunDatabase::ReadProblemNames(Purpose purpose) {
   return names;
 }
 
+std::map<std::string, std::string> RunDatabase::ReadProblemSources(Purpose purpose) {
+  std::map<std::string, std::string> kernels;
+  Statement select(database_, "SELECT name, text FROM problems JOIN sources ON source = hash WHERE purpose = ?");
+  select << PurposeName(purpose);
+  while (select.Step()) kernels[select.Text(0)] = select.Text(1);
+  return kernels;
+}
+
 std::set<std::string> RunDatabase::DrawnProblems() {
   std::set<std::string> drawn;
   Statement select(database_, "SELECT DISTINCT problem_name FROM trajectories WHERE purpose != ?");

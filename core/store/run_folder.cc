@@ -4,6 +4,7 @@
 #include "config/changes.h"
 #include "store/database.h"
 #include "store/files.h"
+#include "store/inputs.h"
 #include "store/readable.h"
 
 #include <kgrpo/sdk/error.h>
@@ -43,33 +44,6 @@ bool HoldsAFile(const fs::path& folder) {
     if (!entry->is_directory(error)) return true;
   }
   return false;
-}
-
-// Names that a run writes, and which --overwrite therefore deletes.
-bool IsOurs(const std::string& name) {
-  for (const char* ours : {"resolved.yaml",
-                           "run.json",
-                           "run.sqlite",
-                           "run.sqlite-wal",
-                           "run.sqlite-shm",
-                           "run.lock",
-                           "run.log",
-                           "rollouts",
-                           "checkpoints",
-                           "kernels",
-                           "final",
-                           "final.partial",
-                           "artifacts",
-                           kEarlierArtifacts,
-                           "report.html",
-                           "dataset",
-                           "resolved.yaml.partial",
-                           "run.json.partial",
-                           "metrics.jsonl",
-                           "rounds.jsonl"}) {
-    if (name == ours) return true;
-  }
-  return name.find("tfevents") != std::string::npos;
 }
 
 // Takes the folder's lock for this process. The kernel releases it when the process dies, however it dies.
@@ -142,13 +116,47 @@ void PutBackEarlierArtifacts(const fs::path& path) {
 
 }  // namespace
 
+bool RunFolder::IsOurs(const std::string& name) {
+  for (const char* ours : {"resolved.yaml",
+                           "run.json",
+                           "run.sqlite",
+                           "run.sqlite-wal",
+                           "run.sqlite-shm",
+                           "run.lock",
+                           "run.log",
+                           "rollouts",
+                           "checkpoints",
+                           "kernels",
+                           "final",
+                           "final.partial",
+                           "artifacts",
+                           kEarlierArtifacts,
+                           "report.html",
+                           "dataset",
+                           "resolved.yaml.partial",
+                           "run.json.partial",
+                           "metrics.jsonl",
+                           "rounds.jsonl"}) {
+    if (name == ours) return true;
+  }
+  return name.find("tfevents") != std::string::npos;
+}
+
+std::string RunFolder::WhyKept(const fs::path& path, const std::vector<Input>& inputs) {
+  const std::string reads = ReadFromOverwritten(inputs, path);
+  if (reads.empty()) return "";
+  return "output_dir " + path.string() + " holds what the new run would learn from (" + reads +
+         "), and which it would delete: name another folder (--set output_dir=...)";
+}
+
 std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved_yaml,
-                               const std::vector<std::string>& may_change) {
+                               const std::vector<std::string>& may_change, const std::vector<Input>& inputs) {
   const std::string there = "output_dir " + path.string() + " ";
   if (const std::string reason = WhyNotWritable(path); !reason.empty()) {
     return there + "cannot be written (" + reason + "): name another folder (--set output_dir=...)";
   }
   if (IsEmptyOrAbsent(path)) return "";
+  if (std::string kept = WhyKept(path, inputs); !kept.empty()) return kept;
   if (!fs::exists(path / "run.sqlite")) {
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       if (IsOurs(entry.path().filename().string())) continue;

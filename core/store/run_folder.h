@@ -3,6 +3,8 @@
 #ifndef KGRPO_STORE_RUN_FOLDER_H
 #define KGRPO_STORE_RUN_FOLDER_H
 
+#include "config/pipeline.h"
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -31,9 +33,14 @@ class RunFolder {
   // Returns why a new run may not use the folder: its contents, the differences from that run's configuration, and what
   // to do. "" if the run may: the folder is absent or empty, or holds what is left of a run that failed before its
   // first step.
-  // `may_change`: PipelineConfig's. Without it the reason never advises to `resume` with the changes.
+  // `may_change`: PipelineConfig's. Without it the reason never advises to `resume` with the changes. `inputs`: those
+  // of the new run, which may not use a folder that holds one of them.
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml,
-                             const std::vector<std::string>& may_change = {});
+                             const std::vector<std::string>& may_change = {}, const std::vector<Input>& inputs = {});
+  // Returns why a new run may not delete the run in the folder: it reads from it. "" if it does not.
+  static std::string WhyKept(const std::filesystem::path& path, const std::vector<Input>& inputs);
+  // True for a name that a run writes, and which --overwrite therefore deletes.
+  static bool IsOurs(const std::string& name);
 
   // For a folder that a new run may use: tells the user what happens to a run that ended in it before its first step
   // was done; "" if there was none. Call it before plugins are made, because plugins write there.

@@ -28,7 +28,7 @@ constexpr char kOptionsSchema[] = R"({
   "type": "object",
   "properties": {
     "examples": {"type": "string", "default": "", "title": "Folder of completions",
-      "description": "A folder whose files are completions with kernels, for warm starts (suggestions: uniform) and the baselines uniform and fixed. Empty: none."}
+      "x-reads": "content", "description": "A folder whose files are completions with kernels, for warm starts (suggestions: uniform) and the baselines uniform and fixed. Empty: none."}
   },
   "additionalProperties": false
 })";

@@ -55,7 +55,7 @@ constexpr std::string_view kAfter = R"json(,
     "mode": {"title": "where answers come from", "type": "string", "enum": ["live", "cache", "replay"], "default": "live",
       "description": "live: the service; cache: a recording, and the service for what is not in it; replay: a recording alone, without a key or a network."},
     "recording": {"title": "recording", "type": ["string", "null"], "default": null,
-      "description": "For replay: a recording's file, or the folder of the run that made it. For cache: the file to read and to add to; not a run's own; null: one in the cache directory."},
+      "x-reads": "place", "description": "For replay: a recording's file, or the folder of the run that made it. For cache: the file to read and to add to; not a run's own; null: one in the cache directory."},
 
     "stream": {"title": "streaming", "type": "boolean", "default": true,
       "description": "Answers as server-sent events, so that one that stalls is noticed after a minute."},

@@ -35,7 +35,7 @@ std::string_view OptionsSchema() {
   "required": ["model"],
   "properties": {
     "model": {"title": "model folder", "type": "string", "minLength": 1,
-      "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random; or such a folder of a Hugging Face cache; or a PEFT folder, whose adapter is merged into the base that it names. No model is downloaded. docs/models.md lists which folders work."},
+      "x-reads": "content", "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random; or such a folder of a Hugging Face cache; or a PEFT folder, whose adapter is merged into the base that it names. No model is downloaded. docs/models.md lists which folders work."},
     "init": {"title": "initial weights", "type": "string", "enum": ["pretrained", "random"], "default": "pretrained",
       "description": "pretrained reads the folder's weights; random draws them from the run's seed, with config.json's initializer_range."},
     "adapter": {"title": "LoRA adapter", "type": ["object", "null"], "additionalProperties": false, "default": null,
@@ -50,7 +50,7 @@ std::string_view OptionsSchema() {
         "targets": {"title": "adapted layers", "type": ["array", "null"], "items": {"type": "string", "enum": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}, "minItems": 1, "uniqueItems": true, "default": null,
           "description": "Linear layers of every transformer layer. null: all of them, or those of start."},
         "start": {"title": "adapter to start from", "type": ["string", "null"], "minLength": 1, "default": null,
-          "description": "A PEFT folder of an adapter of this model, such as a run's final. null: a new one, which changes nothing until it is trained."}
+          "x-reads": "content", "description": "A PEFT folder of an adapter of this model, such as a run's final. null: a new one, which changes nothing until it is trained."}
       }},
     "dtype": {"title": "number format of the weights", "type": "string", "enum": ["float32", "bfloat16", "fp32", "bf16"], "default": "float32",
       "description": "float32 (or fp32) is exact and good for small models; bfloat16 (or bf16) halves the memory of large ones. Gradients are always float32."},
@@ -63,7 +63,7 @@ std::string_view OptionsSchema() {
     "generation_memory_mib": {"title": "memory of the generation cache, MiB", "type": ["integer", "null"], "minimum": 1, "default": null,
       "x-resume": true, "description": "Memory for the keys and values of all sequences. null: on a GPU a quarter of what is free at the first request (a coder's: when it is loaded, before the policy), on a CPU half of the machine's."},
     "chat_template": {"title": "chat template", "type": "string", "minLength": 1, "default": "auto",
-      "description": "auto: the model's own Jinja template. chatml or qwen3: a built-in one, for models whose vocabulary has <|im_start|> and <|im_end|>. Else the path of a Jinja file. The template in use is saved with the model."},
+      "x-reads": "content", "description": "auto: the model's own Jinja template. chatml or qwen3: a built-in one, for models whose vocabulary has <|im_start|> and <|im_end|>. Else the path of a Jinja file. The template in use is saved with the model."},
     "chat_template_arguments": {"title": "arguments of the chat template", "type": "object", "default": {},
       "description": "Variables that the template takes, by name, such as {enable_thinking: false} for Qwen3, {default_system: text} for chatml and qwen3, or {date_string: text} for Llama 3. A name that the template does not read is refused. Saved with the model, as defaults in its template."},
     "max_tokens_per_chunk": {"title": "tokens through the model at a time", "type": ["integer", "null"], "minimum": 1, "default": null,

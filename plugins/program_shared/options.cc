@@ -19,7 +19,7 @@ constexpr const char* kSchema = R"json({
   "required": ["command"],
   "properties": {
     "command": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
-      "description": "The program and its arguments, started in the working directory of kgrpo-host."},
+      "x-reads": "content", "description": "The program and its arguments, started in the working directory of kgrpo-host."},
     "options": {"type": "object", "default": {},
       "description": "The program's own options; it publishes which there are, and they are checked when it is started."},
     "copies": {"type": "integer", "minimum": 1, "maximum": 256, "default": 1,

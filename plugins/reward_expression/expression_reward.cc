@@ -3,18 +3,17 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/closest.h>
-#include <muParser.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "expression/expression.h"
 
 namespace kgrpo::reward {
 namespace {
@@ -36,9 +35,7 @@ constexpr std::string_view kSchema = R"json({
   }
 })json";
 
-struct Named {
-  const char *name, *meaning;
-};
+using expression::Named;
 
 // Variables of expressions, in the order of their values.
 constexpr std::array kVariables = {
@@ -57,29 +54,13 @@ constexpr std::array kVariables = {
     Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"},
     Named{"policy_error", "1: no kernel, since the policy writes the kernels and its completion contains none"}};
 
-// The functions of expressions. muParser's own set has more, such as an ambiguous `log`.
-constexpr std::array kFunctions = {
-    Named{"min(a, b, ...), max(a, b, ...)", "the least, the greatest"},
-    Named{"clamp(x, low, high)", "x within these bounds"}, Named{"abs(x), sqrt(x), exp(x), tanh(x)", "as in C"},
-    Named{"ln(x), log2(x), log10(x)", "logarithms"},
-    Named{"metric(\"registers\")", "anything that the evaluator measured of the kernel"}};
-
-constexpr const char* kOperators =
-    "Operators: + - * / ^, < <= > >= == !=, && || !, a ? b : c. Truth is 1, falsehood 0.";
+constexpr std::array kMetric = {Named{"metric(\"registers\")", "anything that the evaluator measured of the kernel"}};
 
 // The description in the schema, which `plugins describe` prints.
 std::string Description() {
-  std::string text = "A reward written in the pipeline file.\n";
-  const auto list = [&text](const char* heading, const auto& all) {
-    text += std::string("\n") + heading + "\n";
-    for (const Named& one : all) {
-      const std::string name = one.name;
-      text += "  " + name + std::string(name.size() < 32 ? 32 - name.size() : 1, ' ') + one.meaning + "\n";
-    }
-  };
-  list("Variables:", kVariables);
-  list("Functions:", kFunctions);
-  return text + "\n" + kOperators;
+  return "A reward written in the pipeline file.\n" + expression::Listed("Variables:", kVariables) +
+         expression::Listed("Functions:", expression::kFunctions) + expression::Listed("", kMetric) + "\n" +
+         expression::kOperators;
 }
 
 // What to do about a score that fails for a kernel that is not correct.
@@ -114,36 +95,6 @@ double MetricOf(const char* name) {
   throw Error(KGRPO_ERROR_INVALID, std::string("reward_expression: metric(\"") + name + "\"): " + why);
 }
 
-// Replaces muParser's functions and constants with those of kFunctions.
-void DefineFunctions(mu::Parser* parser) {
-  using One = double (*)(double);
-  using Many = double (*)(const double*, int);
-  parser->ClearFun();
-  parser->ClearConst();
-  // Each returns NaN if an argument is one, wherever it stands: such a reward is then refused.
-  parser->DefineFun("min", Many{[](const double* all, int count) {
-                      return std::accumulate(all, all + count, all[0], [](double a, double b) {
-                        return std::isnan(a + b) ? a + b : std::min(a, b);
-                      });
-                    }});
-  parser->DefineFun("max", Many{[](const double* all, int count) {
-                      return std::accumulate(all, all + count, all[0], [](double a, double b) {
-                        return std::isnan(a + b) ? a + b : std::max(a, b);
-                      });
-                    }});
-  parser->DefineFun(
-      "clamp", +[](double value, double low, double high) { return std::min(std::max(value, low), high); });
-  parser->DefineFun("abs", One{std::fabs});
-  parser->DefineFun("sqrt", One{std::sqrt});
-  parser->DefineFun("exp", One{std::exp});
-  parser->DefineFun("tanh", One{std::tanh});
-  parser->DefineFun("ln", One{std::log});
-  parser->DefineFun("log2", One{std::log2});
-  parser->DefineFun("log10", One{std::log10});
-  parser->DefineFun("metric", MetricOf, /*a_bAllowOpt=*/false);
-  parser->DefineInfixOprt("!", [](double value) { return value == 0 ? 1.0 : 0.0; });
-}
-
 double SpeedupOf(const kgrpo_evaluation* kernel) {
   return kernel == nullptr || kernel->correct == 0 ? 0 : kernel->speedup;
 }
@@ -172,32 +123,23 @@ Values ValuesOf(const kgrpo_reward_request& request, const kgrpo_evaluation* ker
 
 }  // namespace
 
-// One expression, compiled once. muParser binds variables by address and is used by one thread at a time.
-class ExpressionReward::Expression {
+class ExpressionReward::Expression : public expression::Expression {
  public:
-  Expression(std::string option, const std::string& text) : option_(std::move(option)), text_(text) {
-    try {
-      for (size_t i = 0; i < kVariables.size(); ++i) parser_.DefineVar(kVariables[i].name, &values_[i]);
-      DefineFunctions(&parser_);
-      parser_.SetExpr(text);
-      CheckNames();
-      Compile();
-    } catch (const mu::Parser::exception_type& error) {
-      const bool open = error.GetCode() == mu::ecMISSING_PARENS;
-      Refuse(open ? OpenBracket() : static_cast<size_t>(std::max(error.GetPos(), 0)), Words(error));
-    }
-  }
+  Expression(const std::string& option, const std::string& text)
+      : expression::Expression(option, text, kVariables, kMetric, [](mu::Parser* parser) {
+          parser->DefineFun("metric", MetricOf, /*a_bAllowOpt=*/false);
+        }) {}
 
   // Checks every metric("...") against `declared`. Throws if an undeclared name resembles a declared one, and adds the
   // other undeclared names to `unknown`. A declared name that ends in '/' or '.' covers all names that begin with it.
   void CheckMetrics(const std::vector<std::string>& declared, std::set<std::string>* unknown) const {
-    for (size_t at = 0; (at = text_.find("metric", at)) != std::string::npos; ++at) {
-      if (at > 0 && (std::isalnum(static_cast<unsigned char>(text_[at - 1])) != 0 || text_[at - 1] == '_')) continue;
-      const size_t bracket = text_.find_first_not_of(" \t\n", at + std::string_view("metric").size());
-      if (bracket == std::string::npos || text_[bracket] != '(') continue;
-      const size_t quote = text_.find_first_not_of(" \t\n", bracket + 1);
-      if (quote == std::string::npos || text_[quote] != '"') continue;
-      const std::string name = text_.substr(quote + 1, text_.find('"', quote + 1) - quote - 1);
+    for (size_t at = 0; (at = text().find("metric", at)) != std::string::npos; ++at) {
+      if (at > 0 && (std::isalnum(static_cast<unsigned char>(text()[at - 1])) != 0 || text()[at - 1] == '_')) continue;
+      const size_t bracket = text().find_first_not_of(" \t\n", at + std::string_view("metric").size());
+      if (bracket == std::string::npos || text()[bracket] != '(') continue;
+      const size_t quote = text().find_first_not_of(" \t\n", bracket + 1);
+      if (quote == std::string::npos || text()[quote] != '"') continue;
+      const std::string name = text().substr(quote + 1, text().find('"', quote + 1) - quote - 1);
       const bool known = std::ranges::any_of(declared, [&](const std::string& one) {
         return name == one || ((one.ends_with('/') || one.ends_with('.')) && name.starts_with(one));
       });
@@ -212,170 +154,25 @@ class ExpressionReward::Expression {
   }
 
   double Of(const Values& values, const kgrpo_evaluation* kernel) {
-    const std::lock_guard lock(mutex_);
-    const double result = Evaluate(values, kernel);
+    const EvaluationScope scope(kernel);
+    const double result = Value(values);
     if (std::isfinite(result)) return result;
-    throw Error(KGRPO_ERROR_NOT_FINITE, "reward_expression: " + option_ + NotFinite(values));
+    throw Error(KGRPO_ERROR_NOT_FINITE, "reward_expression: " + option() + NotFinite(values));
   }
 
   // Returns a warning if the value is not a finite number or needs a metric, else an empty string. `when` names the
   // case in the message ("a round without a kernel"), `metrics` how many it has ("none").
   std::string Warning(const Values& values, const char* when, const char* metrics) {
-    const std::lock_guard lock(mutex_);
     try {
-      if (std::isfinite(Evaluate(values, nullptr))) return "";
+      const EvaluationScope scope(nullptr);
+      if (std::isfinite(Value(values))) return "";
     } catch (const Error&) {  // metric() has no kernel to read
-      return "options." + option_ + ": reads a metric of " + when + ", which has " + metrics +
+      return "options." + option() + ": reads a metric of " + when + ", which has " + metrics +
              "; where the metric is missing, the run ends";
     }
-    return "options." + option_ + ": for " + when + " it" + NotFinite(values) +
+    return "options." + option() + ": for " + when + " it" + NotFinite(values) +
            "; such a round gets no score, and ends its trajectory";
   }
-
- private:
-  double Evaluate(const Values& values, const kgrpo_evaluation* kernel) {
-    values_ = values;
-    const EvaluationScope scope(kernel);
-    try {
-      return parser_.Eval();
-    } catch (const mu::Parser::exception_type& error) {
-      throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + ": " + Words(error));
-    }
-  }
-
-  std::string NotFinite(const Values& values) {
-    std::string from;
-    for (size_t i = 0; i < kVariables.size(); ++i) {
-      if (parser_.GetUsedVar().contains(kVariables[i].name)) {
-        from += (from.empty() ? "" : ", ") + std::string(kVariables[i].name) + " = " + nlohmann::json(values[i]).dump();
-      }
-    }
-    return " is no finite number" + (from.empty() ? "" : " where " + from) + ": " + text_;
-  }
-
-  // muParser finds some mistakes only when it evaluates. The error of metric() without a kernel is not a mistake.
-  void Compile() {
-    try {
-      parser_.Eval();
-    } catch (const Error&) {
-    }
-  }
-
-  [[noreturn]] void Refuse(size_t at, const std::string& why) const {
-    throw Error(KGRPO_ERROR_INVALID,
-                "options." + option_ + ": at character " + std::to_string(at + 1) + " of \"" + text_ + "\": " + why);
-  }
-
-  // muParser's message for an unknown name speaks of tokens. It would also execute an assignment, and take the last of
-  // several values ("-0,5" is 5).
-  void CheckNames() const {
-    std::vector<bool> calls;  // for each open bracket, whether it holds the arguments of a function
-    const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-    for (size_t at = 0, end; at < text_.size(); at = end) {
-      end = at + 1;
-      if (text_[at] == '"') {
-        end = std::min(text_.find('"', end), text_.size() - 1) + 1;
-      } else if (std::isdigit(static_cast<unsigned char>(text_[at])) != 0) {
-        while (end < text_.size() && (is_name(text_[end]) || text_[end] == '.')) ++end;  // 1e3
-      } else if (text_[at] == '=' || text_[at] == '<' || text_[at] == '>' || text_[at] == '!') {
-        if (end < text_.size() && text_[end] == '=') {
-          ++end;
-        } else if (text_[at] == '=') {
-          Refuse(at, "= would assign; write == to compare");
-        }
-      } else if (text_[at] == '(') {
-        calls.push_back(at > 0 && is_name(text_[at - 1]));
-      } else if (text_[at] == ')' && !calls.empty()) {
-        calls.pop_back();
-      } else if (text_[at] == ',' && (calls.empty() || !calls.back())) {
-        Refuse(at, "\",\" separates the arguments of a function, as in min(a, b); a decimal number is written 0.5");
-      } else if (is_name(text_[at])) {
-        while (end < text_.size() && is_name(text_[end])) ++end;
-        CheckName(at, text_.substr(at, end - at), end, text_.find_first_not_of(" \t\n", end));
-      }
-    }
-  }
-
-  // Returns the position of the last bracket that is not closed, or the end of the text.
-  size_t OpenBracket() const {
-    std::vector<size_t> open;
-    for (size_t at = 0; at < text_.size(); ++at) {
-      if (text_[at] == '"') at = std::min(text_.find('"', at + 1), text_.size() - 1);
-      if (text_[at] == '(') open.push_back(at);
-      if (text_[at] == ')' && !open.empty()) open.pop_back();
-    }
-    return open.empty() ? text_.size() : open.back();
-  }
-
-  // `end`: the position after the name. `next`: that of the first character from there on that is not white space, or
-  // npos.
-  void CheckName(size_t at, const std::string& name, size_t end, size_t next) const {
-    for (const auto& [word, sign] : {std::pair("and", "&&"), std::pair("or", "||"), std::pair("not", "!")}) {
-      if (name == word) Refuse(at, name + " is no operator: use " + sign);
-    }
-    const bool called = next != std::string::npos && text_[next] == '(', function = parser_.GetFunDef().contains(name);
-    if (called && !function) Refuse(at, "there is no function \"" + name + "\"; " + Known("functions", kFunctions));
-    if (called && next != end) Refuse(at, "no space may stand between " + name + " and its bracket");
-    if (called) return;
-    if (function) Refuse(at, name + " is a function: write " + name + "(...)");
-    const bool known = std::ranges::any_of(kVariables, [&](const Named& one) { return name == one.name; });
-    if (!known) Refuse(at, "there is no variable \"" + name + "\"; " + Known("variables", kVariables));
-  }
-
-  template <typename All>
-  static std::string Known(const char* what, const All& all) {
-    std::string known;
-    for (const Named& one : all) known += (known.empty() ? "" : ", ") + std::string(one.name);
-    return std::string(what) + " are " + known;
-  }
-
-  static std::string Words(const mu::Parser::exception_type& error) {
-    const std::string token = "\"" + error.GetToken() + "\"";
-    switch (error.GetCode()) {
-      case mu::ecUNEXPECTED_EOF:
-        return "it ends where a value is expected";
-      case mu::ecUNEXPECTED_OPERATOR:
-      case mu::ecUNEXPECTED_ARG_SEP:
-        return (error.GetToken().empty() ? "something" : token) + " stands where a value is expected";
-      case mu::ecUNEXPECTED_VAL:
-      case mu::ecUNEXPECTED_VAR:
-      case mu::ecUNEXPECTED_FUN:
-      case mu::ecUNEXPECTED_STR:
-        return "an operator is missing before " + token;
-      case mu::ecUNASSIGNABLE_TOKEN:
-        return token + " means nothing in an expression";
-      case mu::ecUNEXPECTED_PARENS:
-        return "the bracket " + token + " is not expected there";
-      case mu::ecMISSING_PARENS:
-        return "this bracket is not closed";
-      case mu::ecUNTERMINATED_STRING:
-        return "a text that begins with \" is not closed";
-      case mu::ecTOO_MANY_PARAMS:
-        return "too many arguments of " + token;
-      case mu::ecTOO_FEW_PARAMS:
-        return "too few arguments of " + token;
-      case mu::ecSTRING_EXPECTED:
-        return "metric takes a name in quotes: metric(\"registers\")";
-      case mu::ecVAL_EXPECTED:
-      case mu::ecSTR_RESULT:
-        return "a number is expected, and not a text";
-      case mu::ecMISPLACED_COLON:
-        return "\":\" without a \"?\" before it";
-      case mu::ecMISSING_ELSE_CLAUSE:
-        return "\"a ? b\" without \": c\"";
-      default: {
-        std::string message = error.GetMsg();
-        if (!message.empty()) message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
-        if (message.ends_with('.')) message.pop_back();
-        return message;
-      }
-    }
-  }
-
-  std::string option_, text_;
-  std::mutex mutex_;
-  Values values_{};
-  mu::Parser parser_;
 };
 
 std::string_view ExpressionRewardSchema() {
@@ -413,6 +210,22 @@ std::string ExpressionReward::Warning() const {
   request.baseline = request.current = &reference;
   request.rounds = 4;
   std::string warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that is not correct", "few");
+  // Trainers divide differences by their deviation plus 1e-4, as TRL does.
+  constexpr double kSmall = 1e-2;
+  if (warning.empty()) {
+    kgrpo_evaluation faster = reference;
+    faster.seconds /= 2;
+    faster.speedup = 2;
+    try {
+      const double gain = std::abs(score_->Of(ValuesOf(request, &faster, false), &faster) -
+                                   score_->Of(ValuesOf(request, &reference, false), &reference));
+      if (gain > 0 && gain < kSmall)
+        return "options.score: a kernel twice as fast as one of 1 ms earns only " + nlohmann::json(gain).dump() +
+               " more. trainer_grpo adds 1e-4 to what it divides differences by, so it would learn little from such "
+               "rewards: multiply the score";
+    } catch (const Error&) {  // it reads a metric
+    }
+  }
   wrong.compiled = 0;
   if (warning.empty())
     warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that does not compile", "few");

@@ -93,18 +93,6 @@ std::vector<double> MaxAtK(size_t best_of, std::span<const double> values) {
   return result;
 }
 
-std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& sample) {
-  switch (group) {
-    case AdvantageGroup::kBatch:
-      return {0, 0};
-    case AdvantageGroup::kProblem:
-      return {sample.problem, 0};
-    case AdvantageGroup::kProblemRound:
-      return {sample.problem, sample.round};
-  }
-  return {0, 0};
-}
-
 // The max@k estimate of each sample; empty for the mean.
 std::vector<double> MaxAtKEstimates(const AdvantageOptions& options, std::span<const RoundOutcome> samples,
                                     std::span<const double> values, const std::vector<bool>& cut) {
@@ -125,6 +113,18 @@ std::vector<double> MaxAtKEstimates(const AdvantageOptions& options, std::span<c
 }
 
 }  // namespace
+
+std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& sample) {
+  switch (group) {
+    case AdvantageGroup::kBatch:
+      return {0, 0};
+    case AdvantageGroup::kProblem:
+      return {sample.problem, 0};
+    case AdvantageGroup::kProblemRound:
+      return {sample.problem, sample.round};
+  }
+  return {0, 0};
+}
 
 Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const RoundOutcome> samples) {
   const size_t count = samples.size();
@@ -180,6 +180,7 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
     }
     if (options.cap > 0) advantage = std::clamp(advantage, -options.cap, options.cap);
   }
+  result.values = std::move(values);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::grpo {
@@ -42,10 +43,14 @@ struct RoundOutcome {
 
 struct Advantages {
   std::vector<double> returns;  // discounted, without the idle baseline
+  std::vector<double> values;   // what is compared: with idle_baseline less the idle return
   std::vector<double> advantages;
   std::vector<bool> cut;            // whether the return lacks the reward of a later round: see below
   std::vector<bool> zero_variance;  // whether all of the sample's group have the same value: nothing to learn from
 };
+
+// The group of a sample: equal for samples that are compared.
+std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& sample);
 
 // Order of the samples does not matter. Throws KGRPO_ERROR_INVALID when a trajectory has a round twice, or a round past
 // its `rounds`.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer_grpo/custom_advantage.h"
 #include "trainer_shared/choice.h"
 
 namespace kgrpo::grpo {
@@ -36,6 +37,11 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Subtract the return of leaving the kernel as it is from here on before comparing, so that a late round is not credited with what earlier rounds gained."},
     "scale_rewards": {"title": "Advantage scale", "enum": ["group", "batch", "rms", "none"], "default": "group",
       "description": "What advantages are divided by: the standard deviation of the group, that of the batch, the root mean square of all advantages of the batch, or nothing."},
+    "advantage": {"title": "Advantage formula", "type": ["string", "null"], "minLength": 1, "default": null,
+      "examples": ["(value - group_mean) / (group_std + 1e-4)"],
+      "description": "An expression in place of estimator, baseline and scale, as reward_expression's."},
+    "advantage_program": {"title": "Advantage program", "type": ["array", "null"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "default": null,
+      "x-reads": "content", "description": "A program in place of them: the command, such as [python3, my_advantage.py]. It gets the values, rewards, groups, rounds and trajectories of the samples of an update, and answers with their advantages (docs/program_plugins.md)."},
     "advantage_cap": {"title": "Advantage cap", "type": "number", "minimum": 0, "default": 0,
       "description": "Advantages are clamped to plus or minus this; 0 leaves them as they are."},
     "loss_type": {"title": "Loss", "enum": ["grpo", "bnpo", "dr_grpo", "dapo", "cispo"], "default": "grpo",
@@ -57,7 +63,7 @@ constexpr const char* kSchemaHead = R"json({
     "kl_ratio_correction": {"title": "Ratio in the KL term", "type": "boolean", "default": false,
       "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
     "entropy_coef": {"title": "Entropy bonus", "type": "number", "minimum": 0, "default": 0,
-      "x-resume": true, "description": "Weight of the entropy of the tokens' distributions in the loss: above 0 the policy stays more varied."},
+      "x-resume": true, "description": "Weight in the loss of the mean over tokens of the entropy of their distributions, whatever loss_type (TRL): above 0 the policy stays more varied."},
     "report_kl": {"title": "Report KL", "type": "boolean", "default": false,
       "x-resume": true, "description": "Measure the divergence from the reference even where beta is 0; costs a forward pass of the reference."},
     "sync_ref_model": {"title": "Update the reference", "type": "boolean", "default": false,
@@ -72,6 +78,8 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Ratios below are raised to it (truncate) or set to 0 (mask)."},
     "importance_sampling_max": {"title": "Upper bound of the sampler correction", "type": "number", "exclusiveMinimum": 0, "default": 3.0,
       "description": "Ratios above are lowered to it (truncate) or set to 0 (mask)."},
+    "off_policy_mask_threshold": {"title": "Off-policy mask", "type": ["number", "null"], "minimum": 0, "default": null,
+      "x-resume": true, "description": "A completion with a negative advantage gives no policy gradient where the mean over its tokens of log sampler - log policy is above this (DeepSeek-V3.2, for stale samples; TRL). null masks none."},
     "mask_truncated_completions": {"title": "Mask truncated completions", "type": "boolean", "default": false,
       "description": "Completions that ended for their length give no gradient; they still count as sequences."},
     "drop_zero_variance_groups": {"title": "Drop groups without variance", "type": "boolean", "default": false,
@@ -110,6 +118,15 @@ void RefuseContradictions(const GrpoOptions& options) {
     problems.push_back(
         "importance_sampling_correction compares the sampler with recomputed log-probabilities: set old_logprobs: "
         "recomputed");
+  }
+  if (!options.own_advantage.empty() && !options.advantage_program.empty())
+    problems.emplace_back("advantage_program: set it or advantage, not both");
+  const AdvantageOptions& given = options.advantage;
+  if ((!options.own_advantage.empty() || !options.advantage_program.empty()) &&
+      (given.estimator != AdvantageEstimator::kMean || given.leave_one_out || given.scale != AdvantageScale::kGroup)) {
+    problems.emplace_back(
+        "advantage, or advantage_program, replaces advantage_estimator, leave_one_out and scale_rewards: leave them "
+        "out");
   }
   if (options.sampler_correction_min > options.sampler_correction_max) {
     problems.push_back("importance_sampling_min is above importance_sampling_max");
@@ -158,7 +175,13 @@ Groups GroupsOf(AdvantageGroup group, const kgrpo_trainer_plan& plan) {
 }  // namespace
 
 std::string_view GrpoOptionsSchema() {
-  static const std::string schema = kSchemaHead + trainer::OptimizerSchemaProperties(1e-5, "constant") + kSchemaTail;
+  static const std::string schema = [] {
+    auto json =
+        nlohmann::ordered_json::parse(kSchemaHead + trainer::OptimizerSchemaProperties(1e-5, "constant") + kSchemaTail);
+    auto& description = json["properties"]["advantage"]["description"];
+    description = description.get<std::string>() + "\n" + AdvantageVariables();
+    return json.dump();
+  }();
   return schema;
 }
 
@@ -171,6 +194,12 @@ void RefusePlan(const GrpoOptions& options, const kgrpo_trainer_plan& plan) {
   if (options.loss.type == LossType::kDrGrpo && options.max_completion_length == 0 && plan.max_completion_size == 0) {
     problems.emplace_back(
         "options.loss_type: dr_grpo divides by the longest possible completion: set max_completion_length");
+  }
+  if (plan.max_staleness > 0 && options.old_logprobs == OldLogprobs::kRecomputed &&
+      options.sampler_correction == SamplerCorrection::kNone) {
+    problems.emplace_back(
+        "options.old_logprobs: recomputed takes the ratios against the policy of the update, so that nothing corrects "
+        "for the older policy that sampled (loop.max_staleness): set behaviour, or importance_sampling_correction");
   }
   const Groups groups = GroupsOf(options.advantage.group, plan);
   if (groups.count > 0 && groups.alone == groups.count) {
@@ -198,6 +227,9 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
   const auto warn_if = [&](bool given, std::string warning) {
     if (given) warnings.push_back(std::move(warning));
   };
+  warn_if(loss.entropy_coef > 0 && plan.cuts_support != 0,
+          "entropy_coef is biased: its gradient is estimated from sampled tokens, and top_k, top_p or min_p of "
+          "loop.sampling leave tokens out");
   const std::string updates = std::to_string(plan.steps) + " updates";
   warn_if(options.sync_ref_model && !options.needs_reference(),
           "sync_ref_model has no effect: beta is 0 and report_kl is off, so nothing is compared with the reference");
@@ -290,6 +322,11 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
                                                           {"sequence_mask", SamplerCorrection::kSequenceMask}});
   options.sampler_correction_min = json.at("importance_sampling_min").get<double>();
   options.sampler_correction_max = json.at("importance_sampling_max").get<double>();
+  if (!json.at("advantage").is_null()) options.own_advantage = json.at("advantage").get<std::string>();
+  if (!json.at("advantage_program").is_null())
+    options.advantage_program = json.at("advantage_program").get<std::vector<std::string>>();
+  if (const auto& threshold = json.at("off_policy_mask_threshold"); !threshold.is_null())
+    options.off_policy_mask_threshold = threshold.get<double>();
   options.mask_truncated_completions = json.at("mask_truncated_completions").get<bool>();
   options.drop_zero_variance_groups = json.at("drop_zero_variance_groups").get<bool>();
   options.max_completion_length = json.at("max_completion_length").get<uint32_t>();

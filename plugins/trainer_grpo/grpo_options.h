@@ -4,6 +4,7 @@
 #include <kgrpo/trainer.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,12 +23,15 @@ enum class SamplerCorrection { kNone, kTokenTruncate, kTokenMask, kSequenceTrunc
 
 struct GrpoOptions {
   AdvantageOptions advantage;
+  std::string own_advantage;                   // a formula (custom_advantage.h); empty: advantage's
+  std::vector<std::string> advantage_program;  // a command; empty: none
   LossOptions loss;
   uint32_t max_completion_length = 0;  // what dr_grpo divides by; 0: the rollout's max_new_tokens
   OldLogprobs old_logprobs = OldLogprobs::kBehaviour;
   SamplerCorrection sampler_correction = SamplerCorrection::kNone;
   double sampler_correction_min = 0;
   double sampler_correction_max = 3;
+  double off_policy_mask_threshold = std::numeric_limits<double>::infinity();
   bool mask_truncated_completions = false;
   bool drop_zero_variance_groups = false;
   bool report_kl = false;

@@ -61,7 +61,7 @@ bool ForEachPiece(std::span<Pointer const> samples, size_t max_tokens, Body&& bo
 }  // namespace
 
 GrpoTrainer::GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda)
-    : host_(host), ranks_(host), options_(options), cuda_(cuda) {
+    : host_(host), ranks_(host), options_(std::move(options)), custom_advantage_(host, options_), cuda_(cuda) {
   DeclareMetrics(Host(host));
 }
 
@@ -85,7 +85,8 @@ void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateM
   std::vector<RoundOutcome> outcomes;
   outcomes.reserve(samples.size());
   for (const TrainingSample& sample : samples) outcomes.push_back(sample.outcome);
-  const Advantages computed = ComputeAdvantages(options_.advantage, outcomes);
+  Advantages computed = ComputeAdvantages(options_.advantage, outcomes);
+  custom_advantage_.Apply(options_.advantage, outcomes, ranks_, &computed);
   metrics.AddSamples(samples, computed);
   std::vector<TrainingSample> kept;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -242,6 +243,9 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
       inputs.entropies = std::span(entropies).subspan(first, size);
       inputs.corrections = sample->corrections;
       inputs.advantage = sample->advantage;
+      inputs.entropy_weight = options_.loss.entropy_coef / static_cast<double>(std::max<size_t>(sizes.tokens, 1));
+      inputs.policy_term = !IsOffPolicy(options_, *sample, inputs.logprobs);
+      figures.off_policy.Add(inputs.policy_term ? 0 : 1);
       figures.loss += SequenceLoss<double>(options_.loss, inputs, SequenceWeight(options_.loss.type, size, sizes),
                                            std::span(gradient).subspan(first, size), figures.statistics);
       for (size_t t = first; t < first + size; ++t) {
@@ -259,12 +263,13 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
 
 void GrpoTrainer::WarnOfSamplerMismatch(const UpdateMetrics& metrics) {
   const trainer::Summary& difference = metrics.sampling_difference();
+  // A correction bounds the damage already. Older weights are expected to differ; the ratios correct for them.
+  if (options_.sampler_correction != SamplerCorrection::kNone || stage_->plan.max_staleness > 0) return;
   if (warned_of_mismatch_ || difference.empty() || !(difference.mean() > kMismatch)) return;
   warned_of_mismatch_ = true;
   Host(host_).Warn("the recorded log-probabilities differ from the policy's own by " +
                    std::to_string(difference.mean()) +
-                   " nats a token: other weights, another temperature or another precision wrote these completions "
-                   "(loop.max_staleness: 1 has older weights, for which the ratios correct); else "
+                   " nats a token: other weights, another temperature or another precision wrote these completions; "
                    "old_logprobs: recomputed with importance_sampling_correction: token_truncate bounds the damage");
 }
 

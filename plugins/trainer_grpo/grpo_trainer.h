@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "trainer_grpo/custom_advantage.h"
 #include "trainer_grpo/grpo_options.h"
 #include "trainer_grpo/samples.h"
 #include "trainer_grpo/update_metrics.h"
@@ -63,6 +64,7 @@ class GrpoTrainer {
   const kgrpo_host* host_;
   Collective ranks_;
   GrpoOptions options_;
+  CustomAdvantage custom_advantage_;
   trainer::CudaTensorMathFactory cuda_;
   std::optional<Stage> stage_;
   uint64_t updates_ = 0;  // finished in this stage

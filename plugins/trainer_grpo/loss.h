@@ -14,11 +14,12 @@
 // times w if kl_ratio_correction is set. If log ref - log pi exceeds kl_clamp, the estimate continues along its
 // tangent: the slope of k3 grows like ref / pi, so one token that the policy has all but excluded would outweigh every
 // other of its optimiser step.
-// Less entropy_coef * H, the entropy of the token's distribution. Its gradient is estimated from the sampled token, as
-// those of the other terms: its mean over the policy's tokens of (log pi + H) d log pi is -dH; w corrects for tokens
-// that were drawn from another policy. H, which depends on no token, is the baseline. Sources: DeepSeekMath
-// (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1 (2506.13585, CISPO),
-// INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
+// Less entropy_weight * H, the entropy of the token's distribution: entropy_coef times its mean over the window's
+// tokens, whatever the loss divides by (TRL). Its gradient is estimated from the sampled token, as those of the other
+// terms: its mean over the policy's tokens of (log pi + H) d log pi is -dH; w corrects for tokens that were drawn from
+// another policy. H, which depends on no token, is the baseline. Sources: DeepSeekMath (2402.03300), DAPO (2503.14476),
+// Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1 (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta),
+// DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -84,7 +85,9 @@ struct SequenceInputs {
   std::span<const T> reference_logprobs;  // empty where no KL is wanted
   std::span<const T> corrections;         // constant factors of the policy term; empty: 1
   T advantage = 0;
-  std::span<const T> entropies;  // of each token's distribution, nats; used if entropy_coef is not 0
+  std::span<const T> entropies;  // of each token's distribution, nats; used if entropy_weight is not 0
+  T entropy_weight = 0;          // entropy_coef over the window's tokens
+  bool policy_term = true;       // false: the sequence counts, with its KL and entropy terms only
 };
 
 // Sums over the sequences that were added; metrics are computed from them.
@@ -169,7 +172,7 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
   for (size_t t = 0; t < count; ++t) mean_log_ratio += in.logprobs[t] - in.old_logprobs[t];
   mean_log_ratio /= static_cast<T>(std::max<size_t>(count, 1));
 
-  T loss = 0;
+  T loss = 0, bonus = 0;
   T through_sequence_ratio = 0;  // derivative of the summed token losses by the sequence's log-ratio
   size_t low_clipped = 0, high_clipped = 0;
   for (size_t t = 0; t < count; ++t) {
@@ -187,6 +190,7 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
       token_loss = term.value * correction;
       through_ratio = term.derivative * correction;
     }
+    if (!in.policy_term) token_loss = through_ratio = direct = 0;
     if (!in.reference_logprobs.empty()) {
       internal::Term<T> kl = internal::KlTerm(options, in.logprobs[t], in.reference_logprobs[t]);
       if (options.kl_ratio_correction) {
@@ -200,13 +204,13 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
         if (options.kl_ratio_correction) through_ratio += beta * kl.value;
       }
     }
-    if (options.entropy_coef != 0) {
-      const T coef = static_cast<T>(options.entropy_coef);
-      token_loss -= coef * in.entropies[t];
-      direct += coef * ratio * (in.logprobs[t] + in.entropies[t]);
-    }
     loss += token_loss;
     gradient[t] = weight * (sequence_level ? direct : direct + through_ratio);
+    if (in.entropy_weight != 0) {  // the sequence's mean ratio would be no importance weight of the token
+      const T own = std::exp(in.logprobs[t] - in.old_logprobs[t]);
+      bonus += in.entropy_weight * in.entropies[t];
+      gradient[t] += in.entropy_weight * own * (in.logprobs[t] + in.entropies[t]);
+    }
     through_sequence_ratio += through_ratio;
 
     // As TRL counts: delta is applied before, and only clips against the advantage's sign do anything.
@@ -228,7 +232,7 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
     statistics.low_fraction_min = std::min(statistics.low_fraction_min, static_cast<double>(low_clipped) / size);
     statistics.high_fraction_max = std::max(statistics.high_fraction_max, static_cast<double>(high_clipped) / size);
   }
-  return weight * loss;
+  return weight * loss - bonus;
 }
 
 }  // namespace kgrpo::grpo

@@ -84,4 +84,14 @@ std::vector<double> SamplerCorrections(const GrpoOptions& options, const Trainin
   return corrections;
 }
 
+bool IsOffPolicy(const GrpoOptions& options, const TrainingSample& sample, std::span<const double> logprobs) {
+  if (sample.advantage >= 0 || std::isinf(options.off_policy_mask_threshold)) return false;
+  double sum = 0;
+  for (size_t t = 0; t < logprobs.size(); ++t) {
+    const bool recorded = sample.behaviour_logprobs != nullptr;
+    sum += (recorded ? static_cast<double>(sample.behaviour_logprobs[t]) : sample.old_logprobs[t]) - logprobs[t];
+  }
+  return sum > options.off_policy_mask_threshold * static_cast<double>(logprobs.size());
+}
+
 }  // namespace kgrpo::grpo

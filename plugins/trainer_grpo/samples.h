@@ -3,6 +3,7 @@
 #include <kgrpo/trainer.h>
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "trainer_grpo/advantage.h"
@@ -34,5 +35,8 @@ std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_
 // The factors of a sample's policy term that correct for the sampler: exp(old - behaviour) per token, or the product
 // over the sequence, within the options' bounds.
 std::vector<double> SamplerCorrections(const GrpoOptions& options, const TrainingSample& sample);
+
+// True if off_policy_mask_threshold leaves out the sample's policy term. `logprobs`: its tokens' under the policy now.
+bool IsOffPolicy(const GrpoOptions& options, const TrainingSample& sample, std::span<const double> logprobs);
 
 }  // namespace kgrpo::grpo

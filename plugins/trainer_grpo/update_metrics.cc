@@ -43,6 +43,7 @@ WindowFigures CombinedOver(const Collective& ranks, const WindowFigures& own) {
   all.statistics.low_fraction_min = ranks.MinOf(statistics.low_fraction_min);
   all.statistics.high_fraction_max = ranks.MaxOf(statistics.high_fraction_max);
   all.entropy = trainer::CombinedOver(ranks, own.entropy);
+  all.off_policy = trainer::CombinedOver(ranks, own.off_policy);
   all.sampling_difference = trainer::CombinedOver(ranks, own.sampling_difference);
   return all;
 }
@@ -82,6 +83,7 @@ void DeclareMetrics(const Host& host) {
           KGRPO_METRIC_NUMBER, "nats", KGRPO_METRIC_LOWER_IS_BETTER);
   declare("sampling/sampling_logp_difference/max", "log-probability, sampler against trainer, greatest difference",
           KGRPO_METRIC_NUMBER, "nats", KGRPO_METRIC_LOWER_IS_BETTER);
+  declare("sampling/off_policy_ratio", "completions masked as off-policy", KGRPO_METRIC_FRACTION);
   declare("sampling/importance_sampling_ratio/min", "importance ratio, least");
   declare("sampling/importance_sampling_ratio/mean", "importance ratio, mean");
   declare("sampling/importance_sampling_ratio/max", "importance ratio, greatest");
@@ -117,6 +119,8 @@ void UpdateMetrics::AddStep(const WindowFigures& window, const trainer::StepOutc
     loss_.Add(window.loss);
     gradient_norm_.Add(outcome.gradient_norm);
     Merge(window.statistics, statistics_);
+    off_policy_ += window.off_policy.mean() * static_cast<double>(window.off_policy.count());
+    sequences_ += window.off_policy.count();
     entropy_sum_ += window.entropy.mean() * static_cast<double>(window.entropy.count());
   }
   if (sink_.optimizer_step == nullptr) return;
@@ -176,6 +180,8 @@ void UpdateMetrics::PushAll(uint64_t tokens_so_far, uint64_t skipped_steps) {
   Push(sink_, "grad_norm", gradient_norm_.mean());
   if (statistics_.tokens == 0) return;
   Push(sink_, "entropy", Ratio(entropy_sum_, statistics_.tokens));
+  if (!std::isinf(options_.off_policy_mask_threshold))
+    Push(sink_, "sampling/off_policy_ratio", Ratio(off_policy_, sequences_));
   if (options_.needs_reference()) Push(sink_, "kl", Ratio(statistics_.kl_sum, statistics_.tokens));
   PushClipRatios();
 }

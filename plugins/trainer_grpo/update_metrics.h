@@ -20,6 +20,7 @@ struct WindowFigures {
   double loss = 0;
   LossStatistics statistics;
   trainer::Summary entropy;              // over tokens, nats
+  trainer::Summary off_policy;           // over sequences: 1 where off_policy_mask_threshold masks it
   trainer::Summary sampling_difference;  // of a token's log-probabilities, absolute, trainer to sampler; if compared
 };
 
@@ -58,6 +59,8 @@ class UpdateMetrics {
   uint64_t steps_ = 0;
   LossStatistics statistics_;
   double entropy_sum_ = 0;
+  double off_policy_ = 0;  // sequences that were masked
+  uint64_t sequences_ = 0;
 };
 
 }  // namespace kgrpo::grpo

@@ -13,7 +13,7 @@ constexpr const char* kSchemaHead = R"json({
   "additionalProperties": false,
   "properties": {
     "pairs": {"title": "Training pairs", "type": ["string", "null"], "default": null,
-      "description": "A JSONL file, a pair a line: {\"messages\": [...]} whose last message is the assistant's, or {\"prompt\": ..., \"completion\": ...} as lists of messages (as kgrpo-host export writes them) or as plain text. Every line is imitated, whatever its reward. null learns from the demonstrations that the pipeline rolls out."},
+      "x-reads": "content", "description": "A JSONL file, a pair a line: {\"messages\": [...]} whose last message is the assistant's, or {\"prompt\": ..., \"completion\": ...} as lists of messages (as kgrpo-host export writes them) or as plain text. Every line is imitated, whatever its reward. null learns from the demonstrations that the pipeline rolls out."},
     "batch_size": {"title": "Batch size", "type": "integer", "minimum": 1, "default": 32,
       "description": "Pairs in an update, which is one optimiser step. Demonstrations from the pipeline are taken in optimiser steps of this size."},
     "shuffle": {"title": "Shuffle", "type": "boolean", "default": true,

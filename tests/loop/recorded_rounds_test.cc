@@ -6,6 +6,7 @@
 #include "loop/run_problems.h"
 #include "loop/screen.h"
 #include "store/database.h"
+#include "store/inputs.h"
 #include "test.h"
 
 namespace kgrpo {
@@ -156,6 +157,7 @@ TEST_F(RecordedRoundsTest, EstimatesDoNotReplaceMeasurements) {
       round.evaluation.emplace();
       round.evaluation->compiled = round.evaluation->correct = true;
       round.evaluation->modelled = decided;
+      round.evaluation->time_source = problems[0].baseline.time_source;
       if (decided) round.evaluation->metrics = {{kScreenDecided, 1}};
     };
     play("tile", problems[0].source, "tiled", 2, false);
@@ -163,7 +165,7 @@ TEST_F(RecordedRoundsTest, EstimatesDoNotReplaceMeasurements) {
     play("unroll", "tiled", "unrolled", 3, false);
     database.WriteStep(step, {});
   }
-  const RecordedRounds recorded({config.output_dir}, problems);
+  const RecordedRounds recorded({config.output_dir}, problems, config, {}, /*before=*/2);
   EXPECT_NE(recorded.Find("map_a", problems[0].source, "tile"), nullptr);
   EXPECT_EQ(recorded.Find("map_a", problems[0].source, "estimated"), nullptr);
   size_t imitated = 0;
@@ -240,6 +242,36 @@ TEST_F(RecordedRoundsTest, RefusesRunsThatCannotBeImitated) {
   config = Imitating("refused");
   config.stages[1].demonstrations.from = {recorded_};
   EXPECT_THAT(MessageOf(config), HasSubstr("stage 2 (fake_climber) does not learn from demonstrations"));
+}
+
+// Times and verdicts of another device, problem or evaluator say nothing here.
+TEST_F(RecordedRoundsTest, RoundsOfSomethingElseAreLeftOutByCount) {
+  PipelineConfig config = Training("others");
+  PipelineParts parts = fakes::Parts(config);
+  const RunProblems problems(config, parts);
+  const fs::path copy = fakes::Folder("others_recorded");
+  fs::copy(recorded_, copy, fs::copy_options::recursive);
+  const auto left_out = [&](const InputDigests& inputs = {}) {
+    return RecordedRounds({copy.string()}, problems.train, config, inputs).LeftOut();
+  };
+  const auto set = [&](const char* sql) { Database(copy / "run.sqlite").Execute(sql); };
+  EXPECT_EQ(left_out(), "");
+  set("UPDATE rounds SET time_source = 'L4' WHERE step = 1 AND correct = 1");
+  EXPECT_THAT(left_out(), testing::MatchesRegex("; left out: [0-9]+ of another device \\(L4\\)"));
+  set("UPDATE rounds SET time_source = 'table'");
+  const std::string ours = problems.train[0].name + kContent;
+  set(("INSERT INTO run VALUES('inputs', '{\"problems." + ours + "\": \"new\"}')").c_str());
+  EXPECT_EQ(left_out({{"problems." + ours, "new"}}), "");
+  EXPECT_THAT(left_out({{"problems." + ours, "old"}}), HasSubstr(" of another " + problems.train[0].name));
+  // The problem was another one up to step 2.
+  set(("INSERT INTO changes VALUES(2, 'problems." + ours + "', '\"old\"', '\"new\"')").c_str());
+  const std::string some = left_out({{"problems." + ours, "new"}});
+  EXPECT_THAT(some, HasSubstr(" of another " + problems.train[0].name));
+  EXPECT_NE(some, left_out({{"problems." + ours, "old"}}));
+  set("UPDATE run SET value = 'evaluator: {plugin: e, options: {seeds: 2}}' WHERE key = 'resolved_yaml'");
+  config.resolved_yaml = "evaluator: {plugin: e, options: {seeds: 3}}";
+  EXPECT_THAT(test::MessageOf([&] { left_out(); }, KGRPO_ERROR_INVALID),
+              HasSubstr("no recorded round can be used; left out: "));
 }
 
 TEST_F(RecordedRoundsTest, AReplayedRunAsksNobody) {

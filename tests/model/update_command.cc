@@ -2,6 +2,7 @@
 // samples, once for each step. For comparing the algorithm with another implementation, and for training on samples
 // collected elsewhere.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -88,6 +89,18 @@ Trainer::Update Train(Trainer& trainer, const std::string& file, std::span<const
   }
 }
 
+// False if every advantage was 0, or every optimiser step was skipped. As in a run, an advantage that the trainer does
+// not tell counts as one.
+bool Learned(const Trainer::Update& update) {
+  const auto weighs = [](const auto& sample) { return !sample || std::abs(sample->advantage) > 1e-9; };
+  const auto taken = [](const std::vector<Metric>& row) {
+    const auto skipped = std::ranges::find(row, "skipped", &Metric::name);
+    return skipped == row.end() || skipped->value == 0;
+  };
+  const auto& rows = update.optimizer_steps;
+  return std::ranges::any_of(update.samples, weighs) && (rows.empty() || std::ranges::any_of(rows, taken));
+}
+
 int Update(const Globals& globals, const UpdateOptions& options) {
   RequireEmpty("--out", options.out);
   Session session(globals);
@@ -110,11 +123,12 @@ int Update(const Globals& globals, const UpdateOptions& options) {
       0;  // the file's, not the pipeline's
   trainer.Begin(*parts.policy, plan);
   Json metrics = {{"samples", samples.size()}, {"updates", 0}, {"steps", Json::array()}};
-  size_t updates = 0;
+  size_t updates = 0, learned = 0;
   for (auto begin = samples.begin(); begin != samples.end(); ++updates) {
     const auto end = std::find_if(begin, samples.end(), [&](const RecordedSample& s) { return s.step != begin->step; });
     const Trainer::Update update = Train(trainer, options.rollouts, {begin, end});
     for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsJson(row));
+    learned += Learned(update) ? 1 : 0;
     metrics["update"] = MetricsJson(update.metrics);
     for (const auto& [name, value] : parts.take_metrics()) metrics["update"][name] = value;
     begin = end;
@@ -126,7 +140,10 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   WriteFileAtomically(std::filesystem::path(options.out) / "metrics.json", metrics.dump(2) + "\n");
   std::fprintf(stderr, "%zu samples, %zu updates, %zu optimiser steps; the model and metrics.json are in %s\n",
                samples.size(), updates, metrics["steps"].size(), options.out.c_str());
-  return kFine;
+  if (learned > 0) return kFine;
+  std::fprintf(stderr,
+               "nothing was learned: in every update all advantages are 0, or all optimiser steps were skipped\n");
+  return kFailed;
 }
 
 }  // namespace

@@ -193,6 +193,7 @@ AT(kgrpo_trainer_plan, struct_size, 0, 4); AT(kgrpo_trainer_plan, steps, 8, 8);
 AT(kgrpo_trainer_plan, temperature, 16, 8); AT(kgrpo_trainer_plan, max_completion_size, 24, 4);
 AT(kgrpo_trainer_plan, trajectories, 32, 8); AT(kgrpo_trainer_plan, trajectories_per_problem, 40, 8);
 AT(kgrpo_trainer_plan, problems, 48, 8); AT(kgrpo_trainer_plan, rounds, 56, 8);
+AT(kgrpo_trainer_plan, max_staleness, 64, 4); AT(kgrpo_trainer_plan, cuts_support, 68, 4);
 AT(kgrpo_sample_outcome, struct_size, 0, 4); AT(kgrpo_sample_outcome, sample, 8, 8);
 AT(kgrpo_sample_outcome, returned, 16, 8); AT(kgrpo_sample_outcome, advantage, 24, 8);
 AT(kgrpo_update_sink, context, 0, 8); AT(kgrpo_update_sink, step, 8, 8); AT(kgrpo_update_sink, optimizer_step, 16, 8);

@@ -83,7 +83,7 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_writer, write, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_reader, read, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_sample, truncated, 88, 84, kGrows),
-    KGRPO_PIN(kgrpo_trainer_plan, rounds, 64, 56, kGrows),
+    KGRPO_PIN(kgrpo_trainer_plan, cuts_support, 72, 68, kGrows),
     KGRPO_PIN(kgrpo_sample_outcome, advantage, 32, 24, kGrows),
     KGRPO_PIN(kgrpo_update_sink, sample, 32, 24, kFrozen),
     KGRPO_PIN(kgrpo_trainer_interface, check_plan, 88, 80, kGrows),

@@ -76,7 +76,7 @@ TEST_F(FaultsTest, ACrashOfThePolicyIsNotBlamedOnTheTrainer) {
         const PluginLibrary library(KGRPO_BINARY_DIR "/tests/bad_plugins/crashes_in_forward.so");
         Policy policy(library.Table<kgrpo_policy_interface>(Role::kPolicy), host_, nlohmann::json::object());
         Trainer trainer(test::Fakes().Table<kgrpo_trainer_interface>(Role::kTrainer), host_, {{"learning_rate", 1.0}});
-        trainer.Begin(policy, {sizeof(kgrpo_trainer_plan), 1, 1.0, 4, 0, 0, 0, 0});
+        trainer.Begin(policy, {sizeof(kgrpo_trainer_plan), 1, 1.0, 4, 0, 0, 0, 0, 0, 0});
         const int32_t id = 1;
         kgrpo_sample sample{};
         sample.struct_size = sizeof(sample);

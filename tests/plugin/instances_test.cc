@@ -55,7 +55,7 @@ TEST_F(InstancesTest, TrainerTrainsAndItsStateGoesThroughStreams) {
   Trainer trainer(Fakes().Table<kgrpo_trainer_interface>(Role::kTrainer), host_, {{"learning_rate", 10.0}});
   EXPECT_EQ(trainer.source(), KGRPO_TRAINER_ROLLOUTS);
   EXPECT_TRUE(trainer.needs_reference());
-  kgrpo_trainer_plan plan{sizeof(kgrpo_trainer_plan), 1, 1.0, 4, 0, 0, 0, 0};
+  kgrpo_trainer_plan plan{sizeof(kgrpo_trainer_plan), 1, 1.0, 4, 0, 0, 0, 0, 0, 0};
   trainer.Begin(policy, plan);
   const int32_t good = 'g', bad = 'b';
   std::vector<kgrpo_sample> samples(2);

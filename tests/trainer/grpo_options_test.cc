@@ -50,7 +50,7 @@ TEST(GrpoOptions, ContradictionsAreRefusedAllAtOnce) {
 }
 
 kgrpo_trainer_plan PlanOf(uint64_t trajectories, uint64_t per_problem, uint64_t problems, uint64_t rounds) {
-  return {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, trajectories, per_problem, problems, rounds};
+  return {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, trajectories, per_problem, problems, rounds, 0, 0};
 }
 
 std::string RefusalOf(const json& options, const kgrpo_trainer_plan& plan) {

@@ -226,8 +226,13 @@ TEST(Loss, EstimatorsOfKlAreNonNegativeAndAgreeInTheMean) {
 }
 
 // Over all tokens that may be drawn, the estimates' mean is the gradient of the entropy by the logits, whatever policy
-// draws them.
-TEST(Loss, TheEntropyBonusClimbsTheEntropy) {
+// draws them. Its size is TRL's: the mean over tokens, whatever the loss divides by (here 8 of 512 tokens: dr_grpo
+// divides by 512).
+class EntropyBonus : public testing::TestWithParam<LossType> {};
+INSTANTIATE_TEST_SUITE_P(OfEachLoss, EntropyBonus,
+                         testing::Values(LossType::kGrpo, LossType::kBnpo, LossType::kDrGrpo, LossType::kDapo,
+                                         LossType::kCispo));
+TEST_P(EntropyBonus, ClimbsTheEntropyAtTrlsSize) {
   const std::vector<double> logits = {0.3, -1.2, 0.9, 2.0}, drawn_from = {0.1, 0.4, 0.3, 0.2};
   const auto entropy_of = [](const std::vector<double>& z) {
     double sum = 0, entropy = 0;
@@ -239,8 +244,10 @@ TEST(Loss, TheEntropyBonusClimbsTheEntropy) {
   for (const double logit : logits) sum += std::exp(logit);
   const double entropy = entropy_of(logits);
   LossOptions options;
+  options.type = GetParam();
   options.beta = 0;
-  options.entropy_coef = 0.2;
+  const WindowSizes sizes = {1, 8, 1, 8, 512};
+  const double weight = SequenceWeight(options.type, 1, sizes);
   std::vector<double> gradient(logits.size());  // by the logits
   double mean_loss = 0;
   for (size_t x = 0; x < logits.size(); ++x) {
@@ -251,7 +258,8 @@ TEST(Loss, TheEntropyBonusClimbsTheEntropy) {
     in.logprobs = std::span(&logprob, 1);
     in.old_logprobs = std::span(&old, 1);
     in.entropies = std::span(&entropy, 1);
-    mean_loss += drawn_from[x] * SequenceLoss<double>(options, in, 1.0, std::span(&slope, 1), statistics);
+    in.entropy_weight = 0.2;
+    mean_loss += drawn_from[x] * SequenceLoss<double>(options, in, weight, std::span(&slope, 1), statistics);
     for (size_t j = 0; j < logits.size(); ++j)
       gradient[j] += drawn_from[x] * slope * ((x == j ? 1 : 0) - std::exp(logits[j]) / sum);
   }

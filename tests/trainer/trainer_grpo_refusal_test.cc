@@ -107,7 +107,7 @@ TEST(TrainerGrpo, WhatCannotBeTrainedIsRefusedWhenTheStageBegins) {
     return ErrorOf(
         [&] {
           trainer.Begin(&BigramPolicy::Api(), policy.get(),
-                        {sizeof(kgrpo_trainer_plan), 10, temperature, 6, 0, 0, 0, 0});
+                        {sizeof(kgrpo_trainer_plan), 10, temperature, 6, 0, 0, 0, 0, 0, 0});
         },
         code);
   };

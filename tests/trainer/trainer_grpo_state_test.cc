@@ -138,7 +138,7 @@ TEST(TrainerGrpo, StatesOfAnotherModelAreRefused) {
             head + "it is of another model: it has table float32[11, 11] where this one has table bfloat16[11, 11]");
   BigramPolicy larger(kVocabulary + 1);
   GrpoTrainer trainer(bench.host.get(), bench.trainer.options(), nullptr);
-  trainer.Begin(&BigramPolicy::Api(), larger.get(), {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, 0, 0, 0, 0});
+  trainer.Begin(&BigramPolicy::Api(), larger.get(), {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, 0, 0, 0, 0, 0, 0});
   EXPECT_EQ(ErrorOf([&] { trainer.LoadState(stream.reader()); }),
             head + "it is of another model: it has table float32[11, 11] where this one has table float32[12, 12]");
 }

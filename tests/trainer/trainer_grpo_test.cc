@@ -91,6 +91,74 @@ TEST(TrainerGrpo, ShufflesComeFromTheSeedAndDifferByEpochAndUpdate) {
   EXPECT_EQ(orders.size(), 4u);
 }
 
+// The built-in advantage, written as a formula, and by a program.
+TEST(TrainerGrpo, TheAdvantageMayBeAFormulaOrAProgram) {
+  const std::string formula = "(value - group_mean) / (group_std + 1e-4)";
+  Bench built_in({{"advantage_group", "problem"}}), written({{"advantage_group", "problem"}, {"advantage", formula}});
+  const std::string script = ::testing::TempDir() + "my_advantage.py";
+  test::Write(script,
+              "import sys, statistics\n"
+              "sys.path.insert(0, '" KGRPO_SOURCE_DIR
+              "/python')\n"
+              "from kgrpo_plugin import advantage, run\n"
+              "@advantage\n"
+              "def mine(samples):\n"
+              "    def of(g):\n"
+              "        return [v for v, h in zip(samples.returns, samples.groups) if h == g]\n"
+              "    return [(v - statistics.mean(of(g))) / (statistics.stdev(of(g)) + 1e-4)\n"
+              "            for v, g in zip(samples.returns, samples.groups)]\n"
+              "run()\n");
+  Bench program({{"advantage_group", "problem"}, {"advantage_program", {"python3", script}}});
+  const Batch batch(built_in.policy, 2, 7);
+  for (Bench* bench : {&built_in, &written, &program}) bench->Update(batch);
+  EXPECT_LE(LargestDifference(built_in.Values(), written.Values()), 1e-12);
+  EXPECT_LE(LargestDifference(built_in.Values(), program.Values()), 1e-12);
+  EXPECT_THAT(ErrorOf([] {
+                Bench({{"advantage", "value - group_meen"}});
+              }),
+              HasSubstr("options.advantage: at character 9 of \"value - group_meen\": there is no variable"));
+  EXPECT_THAT(ErrorOf([&] {
+                Bench({{"advantage", "ln(value - 99)"}}).Update(batch);
+              }),
+              HasSubstr("options.advantage is no finite number where value = "));
+  EXPECT_THAT(ErrorOf([&] {
+                Bench({{"advantage", formula}, {"leave_one_out", true}});
+              }),
+              HasSubstr("replaces advantage_estimator, leave_one_out and scale_rewards"));
+}
+
+// The sampler was all but certain, the policy is not: completions that came out badly are masked, as if their advantage
+// were 0.
+TEST(TrainerGrpo, StaleCompletionsThatCameOutBadlyAreMasked) {
+  const json recomputed = {{"old_logprobs", "recomputed"}, {"beta", 0.0}, {"ppo_epochs", 1}};
+  json masks = recomputed, positive = recomputed;
+  masks["off_policy_mask_threshold"] = 0.01;
+  positive["advantage"] = "max((value - group_mean) / (group_std + 1e-4), 0)";
+  Bench plain(recomputed), strict(masks), only_positive(positive);
+  Batch batch(plain.policy, 2, 7);
+  for (auto& logprobs : batch.logprobs) std::ranges::fill(logprobs, -0.001f);
+  for (Bench* bench : {&plain, &strict, &only_positive}) bench->Update(batch);
+  EXPECT_LE(LargestDifference(strict.Values(), only_positive.Values()), 1e-12);
+  EXPECT_GT(LargestDifference(strict.Values(), plain.Values()), 1e-6);
+  EXPECT_GT(strict.sink.step["sampling/off_policy_ratio"], 0);
+}
+
+TEST(TrainerGrpo, RatiosThatCannotCorrectForStaleSamplesAreRefused) {
+  kgrpo_trainer_plan plan{};
+  plan.struct_size = sizeof plan;
+  plan.steps = 10;
+  plan.temperature = 1;
+  plan.max_completion_size = 6;
+  plan.max_staleness = 1;
+  EXPECT_THAT(ErrorOf([&] {
+                Bench({{"old_logprobs", "recomputed"}}).trainer.CheckPlan(plan);
+              }),
+              HasSubstr("options.old_logprobs: recomputed takes the ratios against the policy of the update"));
+  Bench corrected({{"old_logprobs", "recomputed"}, {"importance_sampling_correction", "token_truncate"}});
+  EXPECT_NO_THROW(corrected.trainer.CheckPlan(plan));
+  EXPECT_NO_THROW(Bench().trainer.CheckPlan(plan));
+}
+
 TEST(TrainerGrpo, RaisesTheProbabilityOfWhatWasRewarded) {
   Bench bench({{"learning_rate", 5e-2}, {"beta", 0.0}});
   Batch batch(bench.policy, 4, 6);

@@ -28,7 +28,7 @@ struct RankedBench {
       sinks.push_back(std::make_unique<testing::RecordedSink>());
     }
     ranks.Run([&](uint32_t rank) {
-      trainers[rank]->Begin(&api, policies[rank]->get(), {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, 0, 0, 0, 0});
+      trainers[rank]->Begin(&api, policies[rank]->get(), {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, 0, 0, 0, 0, 0, 0});
     });
   }
   void Update(const Batch& batch) {

@@ -40,7 +40,7 @@ class PairsFile {
 };
 
 constexpr kgrpo_trainer_plan PlanOf(uint64_t steps) {
-  return {sizeof(kgrpo_trainer_plan), steps, 1.0, 16, 0, 0, 0, 0};
+  return {sizeof(kgrpo_trainer_plan), steps, 1.0, 16, 0, 0, 0, 0, 0, 0};
 }
 
 struct Bench {

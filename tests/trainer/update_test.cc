@@ -60,7 +60,8 @@ TEST_P(Update, EqualsPyTorch) {
   const Samples samples(c.at("samples"));
   RecordedSink sink;
   GrpoTrainer trainer(host.get(), ReadGrpoOptions(kgrpo::testing::OptionsJson(GrpoOptionsSchema(), settings)), nullptr);
-  trainer.Begin(&BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), updates, temperature, 6, 0, 0, 0, 0});
+  trainer.Begin(&BigramPolicy::Api(), policy.get(),
+                {sizeof(kgrpo_trainer_plan), updates, temperature, 6, 0, 0, 0, 0, 0, 0});
   for (uint64_t i = 0; i < updates; ++i)
     trainer.Update(kgrpo::testing::PointersTo(samples.samples).data(), samples.samples.size(), sink.get());
 

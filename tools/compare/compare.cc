@@ -57,6 +57,15 @@ Estimate WelchInterval(const std::vector<double>& first, const std::vector<doubl
   return {difference, difference - half, difference + half};
 }
 
+// Back from logarithms for ratios, and within what the measure can differ by.
+Estimate InRange(Estimate estimate, const Measure& measure) {
+  for (double* value : {&estimate.value, &estimate.low, &estimate.high}) {
+    if (measure.is_ratio) *value = std::exp(*value);
+    if (measure.is_share) *value = std::clamp(*value, -1.0, 1.0);
+  }
+  return estimate;
+}
+
 // The percentile bootstrap over problems of their mean difference.
 Estimate BootstrapInterval(const std::vector<double>& differences, double error) {
   std::vector<double> means;
@@ -195,11 +204,40 @@ std::optional<Comparison> CompareOne(const std::vector<RunMeasures>& a, const st
       result.seeds = 1;
     }
   }
-  const auto back = [&](double value) { return measure.is_ratio ? std::exp(value) : value; };
-  result.effect = back(estimate.value);
-  result.low = back(estimate.low);
-  result.high = back(estimate.high);
+  estimate = InRange(estimate, measure);
+  result.effect = estimate.value;
+  result.low = estimate.low;
+  result.high = estimate.high;
   return result;
+}
+
+// A value of a key that differs, against the key's value in the first group: pairs of groups that differ in it alone.
+struct KeyValue {
+  std::string key, first, value;
+  std::vector<std::pair<size_t, size_t>> pairs;
+};
+
+std::vector<KeyValue> KeyValuesOf(const std::vector<RunGroup>& groups) {
+  const auto differences = Differences(groups);
+  std::vector<KeyValue> found;
+  for (const auto& [key, values] : differences) {
+    std::vector<std::string> seen = {values.front()};
+    for (const std::string& value : values) {
+      if (std::ranges::find(seen, value) != seen.end()) continue;
+      seen.push_back(value);
+      KeyValue one = {key, values.front(), value, {}};
+      for (size_t a = 0; a < groups.size(); ++a) {
+        for (size_t b = 0; b < groups.size(); ++b) {
+          const bool alone = std::ranges::all_of(differences, [&, &key = key](const auto& other) {
+            return other.first == key || other.second[a] == other.second[b];
+          });
+          if (alone && values[a] == values.front() && values[b] == value) one.pairs.emplace_back(a, b);
+        }
+      }
+      found.push_back(std::move(one));
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -208,7 +246,10 @@ std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs) {
   std::vector<RunGroup> groups;
   for (RunMeasures& run : runs) {
     const auto found = std::ranges::find_if(groups, [&](const RunGroup& group) {
-      return group.runs.front().variant == run.variant && group.runs.front().configuration == run.configuration;
+      const RunMeasures& first = group.runs.front();
+      const bool unknown = first.inputs.empty() || run.inputs.empty();
+      return first.variant == run.variant && first.configuration == run.configuration &&
+             (unknown || first.inputs == run.inputs);
     });
     if (found != groups.end()) {
       found->runs.push_back(std::move(run));
@@ -223,17 +264,22 @@ std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs) {
 
 std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups) {
   std::set<std::string> keys;
+  std::vector<std::map<std::string, std::string>> known;  // of each group
   for (const RunGroup& group : groups) {
-    for (const auto& [key, value] : group.runs.front().configuration) keys.insert(key);
+    known.push_back(group.runs.front().configuration);
+    known.back().insert(group.runs.front().inputs.begin(), group.runs.front().inputs.end());
+    for (const auto& [key, value] : known.back()) keys.insert(key);
   }
   std::map<std::string, std::vector<std::string>> differences;
   for (const std::string& key : keys) {
     std::vector<std::string> values;
-    for (const RunGroup& group : groups) {
-      const auto found = group.runs.front().configuration.find(key);
-      values.push_back(found == group.runs.front().configuration.end() ? "-" : found->second);
+    bool unknown = false;  // an older record
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto found = known[i].find(key);
+      values.push_back(found == known[i].end() ? "-" : found->second);
+      unknown = unknown || (groups[i].runs.front().inputs.empty() && (key.ends_with(kContent) || key == kDescription));
     }
-    if (std::ranges::any_of(values, [&](const std::string& value) { return value != values.front(); })) {
+    if (!unknown && std::ranges::any_of(values, [&](const std::string& value) { return value != values.front(); })) {
       differences[key] = std::move(values);
     }
   }
@@ -338,6 +384,47 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
   }
   return effect + interval + (comparison.basis == Basis::kPairedSeeds ? "paired over " : "not paired, ") +
          std::to_string(comparison.seeds) + " seeds: " + verdict;
+}
+
+std::vector<std::string> WordsByKey(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
+  const std::vector<KeyValue> values = KeyValuesOf(groups);
+  const bool several_keys = std::ranges::any_of(values, [&](const KeyValue& one) { return one.key != values[0].key; });
+  if (!several_keys || std::ranges::any_of(values, [](const KeyValue& one) { return one.pairs.size() < 2; })) return {};
+  std::vector<const Measure*> measures;
+  for (const Comparison& comparison : comparisons) {
+    if (comparison.measure->is_outcome && std::ranges::find(measures, comparison.measure) == measures.end())
+      measures.push_back(comparison.measure);
+  }
+  std::vector<std::string> lines;
+  for (const Measure* measure : measures) {
+    std::vector<std::vector<RunMeasures>> seeds;
+    for (const RunGroup& group : groups) seeds.push_back(MeansBySeed(group, {*measure}));
+    std::string key;
+    for (const KeyValue& one : values) {
+      std::vector<double> differences;
+      for (const auto& [a, b] : one.pairs) {
+        for (const RunMeasures& run : seeds[a]) {
+          const RunMeasures* pair = OfSeed(seeds[b], run.seed);
+          const auto before = ValueOf(run, *measure);
+          const auto after = pair == nullptr ? std::nullopt : ValueOf(*pair, *measure);
+          if (before && after) differences.push_back(*after - *before);
+        }
+      }
+      if (differences.size() < 2) continue;
+      const Estimate shown =
+          InRange(PairedInterval(differences, kError / static_cast<double>(values.size())), *measure);
+      const char* format = measure->is_ratio ? "x%.2f [%.2f, %.2f]" : "%+.3g [%.3g, %.3g]";
+      const std::string text =
+          one.value + " vs " + one.first + " " + Format(format, shown.value, shown.low, shown.high);
+      if (std::exchange(key, one.key) == one.key) {
+        lines.back() += "; " + text;
+        continue;
+      }
+      lines.push_back(measure->label + " by " + one.key + " (over " + std::to_string(differences.size()) +
+                      " pairs of runs alike in all else): " + text);
+    }
+  }
+  return lines;
 }
 
 }  // namespace kgrpo

@@ -74,6 +74,11 @@ bool SameReward(const std::vector<RunGroup>& groups);
 // "held-out reward: log vs base +0.12 [0.05, 0.19], paired over 5 seeds: log beats base".
 std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups);
 
+// For a sweep of several keys: a line for each measure of the comparisons and each key, "held-out reward by gamma
+// (over 12 pairs of runs alike in all else): 0.9 vs 0.4 +0.12 [0.05, 0.19]". Empty unless each key that differs has
+// pairs of groups that differ in it alone.
+std::vector<std::string> WordsByKey(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons);
+
 }  // namespace kgrpo
 
 #endif  // KGRPO_COMPARE_COMPARE_H

@@ -95,6 +95,10 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
   }
   const auto differences = Differences(groups);
   for (const std::string list : {"train", "heldout"}) {
+    const bool content = list == "train" && std::ranges::any_of(differences, [](const auto& entry) {
+                           return entry.first.starts_with("problems.") && entry.first.ends_with(kContent);
+                         });
+    if (content) notes.push_back("a problem's files differ: a difference may be that of the problem");
     if (!differences.contains("problems." + list)) continue;
     notes.push_back("problems." + list +
                     " differs: " + (list == "train" ? "measures of training" : "held-out measures") +
@@ -121,7 +125,8 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
 }
 
 std::vector<std::string> WordsOf(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
-  std::vector<std::string> words;
+  std::vector<std::string> words = WordsByKey(groups, comparisons);
+  if (!words.empty()) return words;
   for (const Comparison& comparison : comparisons) {
     if (comparison.measure->is_outcome) words.push_back(InWords(comparison, groups));
   }

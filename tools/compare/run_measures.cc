@@ -162,13 +162,13 @@ const std::vector<Measure>& Measures() {
       {"heldout_reward", "held-out reward", false, true, true},
       {"heldout_speedup", "held-out best speedup", true, false, true},
       {"heldout_best", "held-out best speedup by problem", true, false, true},
-      {"heldout_correct", "held-out correct rate", false, false, true},
-      {"heldout_fast_1", "held-out fast_1", false, false, true},
+      {"heldout_correct", "held-out correct rate", false, false, true, true},
+      {"heldout_fast_1", "held-out fast_1", false, false, true, true},
       {"reward", "reward, last tenth", false, true, true},
       {"speedup", "best speedup, last tenth", true, false, true},
       {"verified_best", "best verified speedup by problem", true, false, true},
-      {"correct", "correct rate, last tenth", false, false, true},
-      {"fast_1", "fast_1, last tenth", false, false, true},
+      {"correct", "correct rate, last tenth", false, false, true, true},
+      {"fast_1", "fast_1, last tenth", false, false, true, true},
       {"reward_first", "reward, first tenth", false, true, false},
       {"reward_best", "reward, best tenth", false, true, false},
       {"reward_area", "reward, mean of all steps", false, true, true},
@@ -194,6 +194,7 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
   if (times.Step()) run->times = (times.Integer(0) != 0 ? "MODELLED, no device ran: " : "measured: ") + times.Text(1);
   RunDatabase record = RunDatabase::ToRead(file);
   run->changes = record.ReadChanges();
+  if (record.Get("inputs")) run->inputs = RecordedInputs(record);
   if (const auto options = record.Get("options"))
     Flatten(nlohmann::ordered_json::parse(*options), "", &run->configuration);
   std::erase_if(run->changes, [](const SettingChange& change) { return change.after_step == 0; });

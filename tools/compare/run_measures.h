@@ -10,16 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "store/inputs.h"
 #include "store/records.h"
 
 namespace kgrpo {
 
 struct Measure {
-  std::string name;   // "heldout_reward": in JSON
-  std::string label;  // "held-out reward": for people
-  bool is_ratio;      // compared by the quotient, as speedups are
-  bool own_scale;     // in units of the run's own reward: comparable only between equal rewards
-  bool is_outcome;    // verdicts cover it; false: shown as a fact only
+  std::string name;       // "heldout_reward": in JSON
+  std::string label;      // "held-out reward": for people
+  bool is_ratio;          // compared by the quotient, as speedups are
+  bool own_scale;         // in units of the run's own reward: comparable only between equal rewards
+  bool is_outcome;        // verdicts cover it; false: shown as a fact only
+  bool is_share = false;  // from 0 to 1, so that no difference is beyond -1 or 1
 };
 
 // Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, unless
@@ -56,6 +58,7 @@ struct RunMeasures {
   // Episodes of an evaluation (`eval policy`), in order; empty for other runs.
   std::vector<Episode> episodes;
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
+  InputDigests inputs;                               // digests of what it read; empty: an older record has none
   std::vector<SettingChange> changes;                // by `resume`, on the way: `configuration` is the last one
   std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
   std::map<std::string, std::map<std::string, double>> by_problem;  // by measure, then by problem

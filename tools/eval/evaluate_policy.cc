@@ -172,6 +172,9 @@ bool EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const Po
   BeginRecord(Purpose::kEvaluation, problems,
               {{"--policy", choice.model.empty() ? choice.label : choice.model}, {"--episodes", plan.episodes}},
               database);
+  std::vector<Input> inputs = config.inputs;
+  if (!choice.model.empty()) inputs.push_back({"--policy", choice.model});
+  parts.inputs = DigestsOf(inputs);
   WriteIdentity(config, parts, plan.repeats, plan.overrides, std::nullopt, run, database);
   BestKernels best(problems, parts, pool, config.seed, {}, {});
   double cost = 0;

@@ -332,6 +332,10 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (std::isfinite(options.plan.seconds)) recorded["--budget"] = options.plan.seconds;
   if (std::isfinite(options.plan.max_cost)) recorded["--max-cost"] = options.plan.max_cost;
   BeginRecord(Purpose::kSearch, problems, recorded, database);
+  std::vector<Input> inputs = config.inputs;
+  inputs.push_back({"problems." + problem.name, target.folder});
+  if (!policy.choice.model.empty()) inputs.push_back({"--policy", policy.choice.model});
+  parts.inputs = DigestsOf(inputs);
   WriteIdentity(config, parts, 0, options.settings, std::nullopt, folder, database);
 
   Console console = StandardConsole();

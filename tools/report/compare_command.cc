@@ -130,8 +130,9 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
 
 std::map<std::string, std::string> RewardOf(const RunMeasures& run) {
   std::map<std::string, std::string> reward;
-  for (const auto& [key, value] : run.configuration) {
-    if (key.starts_with("reward.")) reward[key] = value;
+  for (const auto* known : {&run.configuration, &run.inputs}) {
+    for (const auto& [key, value] : *known)
+      if (key.starts_with("reward.")) reward[key] = value;
   }
   return reward;
 }
@@ -209,6 +210,10 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
       request.needs_train_problems = false;
       request.ignore_problems = true;
       const PipelineConfig config = session.Load(request);
+      for (const Change& change : ChangedInputs(run.inputs, DigestsOf(config.inputs))) {
+        if (change.path.starts_with("reward.options."))
+          throw Error(KGRPO_ERROR_INVALID, change.path + " is another than when that run ended");
+      }
       DeclareMetrics(recorded, &session.StartServices(config.seed));
       const PipelineParts parts = session.MakeParts(config, request.roles);
       for (RunGroup& group : *groups) {

@@ -47,13 +47,22 @@ function headline() {
 }
 
 function learning() {
-  const series = (name) => data.groups.map((group, i) => ({ label: group.label, color: colors[i], runs: runsOf(group).map((run) => curveOf(run, name)) }));
-  const figures = [
-    ["Reward", "reward"], ["Held-out reward", "heldout/reward"], ["Correct rate", "kernel/correct_rate", percent],
+  const series = (name, of = () => true) => data.groups.map((group, i) => ({ label: group.label, color: colors[i], runs: runsOf(group).map((run) => curveOf(run, name)) })).filter((_, i) => of(i));
+  // Rewards of different scales have an axis each.
+  const scaleOf = (i) => JSON.stringify(Object.entries(data.comparison.differences).filter(([key]) => key.startsWith("reward.")).map(([, values]) => values[i]));
+  const scales = [...new Set(data.groups.map((_, i) => scaleOf(i)))];
+  const ofRewards = (title, name) => scales.map((scale) => {
+    const of = (i) => scaleOf(i) === scale;
+    return curves(title + (scales.length > 1 ? ` (${data.groups.filter((_, i) => of(i)).map((group) => group.label).join(", ")})` : ""), series(name, of));
+  });
+  const problems = [...new Set(data.runs.flatMap((run) => Object.keys(run.figures.curves)))].filter((name) => name.startsWith("reward/problem/")).sort();
+  const byProblem = problems.length < 2 || problems.length > 40 ? [] : problems.flatMap((name) => ofRewards(name.slice("reward/problem/".length), name)).filter(Boolean);
+  const figures = [...ofRewards("Reward", "reward"), ...ofRewards("Held-out reward", "heldout/reward"), ...[
+    ["Correct rate", "kernel/correct_rate", percent],
     ["Speedup of correct kernels (geometric mean)", "kernel/speedup_geomean", times], ["Held-out best speedup", "heldout/best_speedup_geomean", times],
     ["KL from the reference policy", "kl", undefined, true], ["Entropy of the tokens", "entropy"], ["Tokens of a suggestion", "completions/mean_length"],
     ["Share of the favourite suggestion", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
-  ].map(([title, name, text, byMedian]) => curves(title, series(name), text, byMedian)).filter(Boolean);
+  ].map(([title, name, text, byMedian]) => curves(title, series(name), text, byMedian))].filter(Boolean);
   if (!figures.length) return null;
   const stagesOf = (run) => run.figures.stages.map(([name, step]) => `${name} from step ${step}`).join(", ");
   const stages = [...new Set(data.runs.map(stagesOf))].filter(Boolean);
@@ -63,7 +72,8 @@ function learning() {
     .map((step) => ` ${run.folder} has another reward after step ${step}: its rewards before and after it have different scales.`)).join("");
   return [data.groups.length > 1 ? legend(data.groups.map((group, i) => ({ label: groupLabel(group), color: colors[i] }))) : null,
     el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over runs; bands reach from the least to the most of the runs" : "; the faint line is each step") + ". " + told + rewards),
-    el("div", { class: "charts" }, figures)];
+    el("div", { class: "charts" }, figures),
+    ...(byProblem.length ? [el("h3", {}, "Reward by problem"), el("p", { class: "quiet" }, "A step draws some of the problems: where its reward falls and no curve here does, it drew harder ones."), el("div", { class: "charts" }, byProblem)] : [])];
 }
 
 function outcomes() {

@@ -61,6 +61,8 @@ typedef struct kgrpo_trainer_plan {
   uint64_t trajectories_per_problem; /* so many trajectories in a row share a problem that was drawn */
   uint64_t problems;                 /* that are drawn from: none is drawn twice for an update while others are left */
   uint64_t rounds;                   /* of a trajectory, at most */
+  uint32_t max_staleness;            /* updates that the policy which sampled may lack when its samples arrive */
+  int32_t cuts_support;              /* nonzero: the rollout's top_k, top_p or min_p leave tokens out */
 } kgrpo_trainer_plan;
 
 /* A trainer's return and advantage for one sample. Pushed during update, at most once a sample. */

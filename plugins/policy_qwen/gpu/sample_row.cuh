@@ -63,13 +63,15 @@ __device__ inline uint64_t WarpSum64(uint64_t value) {
   return value;
 }
 
-// The greatest of some logits, of equal ones that of the smallest id. A NaN is never it.
+// The greatest of some logits, of equal ones that of the smallest id. A NaN is above all: the row has diverged, and its
+// log-probability is NaN as on a CPU.
 struct Best {
   float value = -INFINITY;
   int32_t id = 0;
 
   __device__ void Take(const Best& other) {
-    if (other.value > value || (other.value == value && other.id < id)) *this = other;
+    if (isnan(value)) return;
+    if (!(other.value <= value) || (other.value == value && other.id < id)) *this = other;
   }
 };
 

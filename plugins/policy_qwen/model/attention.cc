@@ -53,27 +53,32 @@ std::vector<Range> GroupSequences(int64_t head_count, const std::vector<int64_t>
   return ranges;
 }
 
-// Row r of sequence i is at position lengths[i] - query_counts[i] + r and sees the keys up to there. Padded rows see
-// the first key, so that they hold finite numbers, which nobody reads.
-at::Tensor MakeMask(const std::vector<int64_t>& lengths, const std::vector<int64_t>& query_counts, Range range,
-                    int64_t queries, int64_t keys, at::Device device) {
-  const auto first_position = [&](size_t i) { return lengths[i] - query_counts[i]; };
+// Sets what MaskOf needs: one entry if all sequences of the group are alike.
+void SetPositions(const std::vector<int64_t>& lengths, const std::vector<int64_t>& query_counts, Range range,
+                  at::Device device, AttentionPlan::Group* group) {
+  std::vector<int64_t> first, counts;
   bool all_alike = true;
-  for (size_t i = range.begin; i < range.end; ++i) all_alike &= first_position(i) == first_position(range.begin);
-  const size_t end = all_alike ? range.begin + 1 : range.end;
-  const int64_t count = static_cast<int64_t>(end - range.begin);
-  at::Tensor mask = at::empty({count, 1, 1, queries, keys}, at::TensorOptions().dtype(at::kFloat));
-  float* out = mask.mutable_data_ptr<float>();
-  for (size_t i = range.begin; i < end; ++i) {
-    for (int64_t row = 0; row < queries; ++row) {
-      const bool is_padding = !all_alike && row >= query_counts[i];
-      const int64_t visible = is_padding ? 1 : std::min(first_position(i) + row + 1, keys);
-      std::fill(out, out + visible, 0.0f);
-      std::fill(out + visible, out + keys, -std::numeric_limits<float>::infinity());
-      out += keys;
-    }
+  for (size_t i = range.begin; i < range.end; ++i) {
+    first.push_back(lengths[i] - query_counts[i]);
+    all_alike &= first.back() == first.front();
+    counts.push_back(query_counts[i]);
   }
-  return mask.to(device);
+  if (all_alike) first.resize(1), counts.assign(1, group->queries);
+  const auto entries = static_cast<int64_t>(first.size());
+  group->first = IndexTensor(first, device).view({entries, 1, 1, 1, 1});
+  group->counts = IndexTensor(counts, device).view({entries, 1, 1, 1, 1});
+}
+
+// The mask of a block of rows, made when it is used: that of all rows would take 4 bytes for each pair of tokens.
+// float32 [sequences or 1, 1, 1, count, keys], 0 or -inf, to be added to scores. Row r of a sequence is at the position
+// first + r and sees the keys up to there. Padded rows see the first key, so that they hold finite numbers, which
+// nobody reads.
+at::Tensor MaskOf(const AttentionPlan::Group& group, int64_t begin, int64_t count, int64_t keys) {
+  const at::Tensor rows = at::arange(begin, begin + count, group.first.options()).view({1, 1, 1, count, 1});
+  const at::Tensor last = at::where(rows.lt(group.counts), group.first + rows, at::zeros_like(group.first));
+  const at::Tensor hidden = at::arange(keys, group.first.options()).view({1, 1, 1, 1, keys}).gt(last);
+  const auto floats = group.first.options().dtype(at::kFloat);
+  return at::zeros(hidden.sizes(), floats).masked_fill_(hidden, -std::numeric_limits<float>::infinity());
 }
 
 // Views of a group's gathered heads as batches of matrices.
@@ -118,7 +123,7 @@ at::Tensor Probabilities(const GroupView& view, const at::Tensor& queries, const
   at::Tensor scores = at::bmm(queries, keys.transpose(1, 2)).to(at::kFloat);
   scores.mul_(scale);
   scores.view({view.group.sequences, view.config.kv_head_count, view.heads_each(), count, keys.size(1)})
-      .add_(view.group.mask.narrow(3, begin, count).narrow(4, 0, keys.size(1)));
+      .add_(MaskOf(view.group, begin, count, keys.size(1)));
   return at::_softmax(scores, -1, false).to(queries.scalar_type());
 }
 
@@ -175,7 +180,7 @@ AttentionPlan MakeAttentionPlan(const ModelConfig& config, const std::vector<int
       first_query += query_counts[i];
       first_key += lengths[i];
     }
-    group.mask = MakeMask(lengths, query_counts, range, group.queries, group.keys, device);
+    SetPositions(lengths, query_counts, range, device, &group);
     plan.groups.push_back(std::move(group));
   }
   plan.query_index = IndexTensor(query_index, device);

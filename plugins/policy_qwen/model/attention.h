@@ -26,7 +26,8 @@ struct AttentionPlan {
     int64_t query_begin = 0;  // of the group's heads among the gathered ones
     int64_t key_begin = 0;
     int64_t first_position = 0;  // the greatest position of a first query row: row r sees at most this + r + 1 keys
-    at::Tensor mask;             // float32 [sequences or 1, 1, 1, queries, keys], 0 or -inf, to be added to scores
+    // int64 [sequences or 1 if all are alike, 1, 1, 1, 1]: the position of the first query, the number of queries.
+    at::Tensor first, counts;
   };
   std::vector<Group> groups;
   // Gathered head -> packed head, -1 for padding; and back. Gathered queries are ordered [sequence, kv head, query head
