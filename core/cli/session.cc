@@ -74,7 +74,6 @@ PipelineConfig Session::Load(const LoadRequest& request) {
                                      {Role::kEvaluator, &config.evaluator},
                                      {Role::kReward, &config.reward}})
     if (request.roles.contains(role)) add(RoleName(role) + std::string(".plugin"), *choice);
-  if (config.screen) add("screen.plugin", config.screen->evaluator);
   for (size_t i = 0; i < config.stages.size() && request.roles.contains(Role::kTrainer); ++i)
     add("trainer[" + std::to_string(i) + "].plugin", config.stages[i].trainer);
   return config;
@@ -100,11 +99,8 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   parts.take_metrics = [services] { return services->TakeMetrics(); };
   PartMaker make{loader_, *services_, config, identify, findings != nullptr ? *findings : first, &parts.identities};
   if (roles.contains(Role::kCoder)) make.One<kgrpo_coder_interface>(Role::kCoder, "coder", config.coder, &parts.coder);
-  if (roles.contains(Role::kEvaluator)) {
+  if (roles.contains(Role::kEvaluator))
     make.One<kgrpo_evaluator_interface>(Role::kEvaluator, "evaluator", config.evaluator, &parts.evaluator);
-    if (config.screen)
-      make.One<kgrpo_evaluator_interface>(Role::kEvaluator, "screen", config.screen->evaluator, &parts.screen);
-  }
   // The reward may name metrics of the evaluator.
   if (roles.contains(Role::kReward))
     make.One<kgrpo_reward_interface>(Role::kReward, "reward", config.reward, &parts.reward);

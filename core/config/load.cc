@@ -77,7 +77,6 @@ class Loader {
     }
     Finish();
     PipelineConfig config = ReadPipeline(root_);
-    if (!Trains()) config.screen.reset();
     config.option_places = OptionPlaces();
     config.may_change = std::move(may_change_);
     config.inputs = std::move(inputs_);
@@ -176,14 +175,11 @@ class Loader {
 
   bool Trains() const { return request_.roles.contains(Role::kTrainer); }
 
-  // The mappings {plugin, options} of a role: one, or each of a list of trainers or observers. Those of the evaluator
-  // include the screen's, in a run that trains.
+  // The mappings {plugin, options} of a role: one, or each of a list of trainers or observers.
   template <typename Body>
   void ForEachChoice(Role role, Body body) {
     const std::string key = KeyOf(role);
     Node* node = root_.Get(key);
-    Node* screen = role == Role::kEvaluator && Trains() ? root_.Get("screen") : nullptr;
-    if (screen != nullptr && screen->IsMapping()) body(screen, "screen");
     if (node == nullptr) return;
     if (node->IsMapping()) return body(node, key);
     if (role != Role::kTrainer && role != Role::kObserver) return;

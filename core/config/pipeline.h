@@ -73,13 +73,6 @@ struct ReplayConfig {
   bool only = false;              // refuse a suggestion that none of them recorded; else ask the coder
 };
 
-// A cheap evaluator before the evaluator, in training (loop/screen.h).
-struct ScreenConfig {
-  PluginChoice evaluator;
-  double audit = 0.05;  // the share of kernels that are evaluated although the screen decides them
-  double margin = 0.5;  // how many standard errors slower than the problem's fastest a kernel must be
-};
-
 struct LoopConfig {
   uint64_t max_steps = 100;
   uint64_t batch_size = 16;               // trajectories a step
@@ -144,7 +137,6 @@ struct PipelineConfig {
   PluginChoice policy;
   PluginChoice coder;
   PluginChoice evaluator;
-  std::optional<ScreenConfig> screen;  // only for runs that train
   PluginChoice reward;
   std::vector<StageConfig> stages;          // `trainer:`
   std::vector<std::string> train_problems;  // folders, globs expanded, sorted, no duplicates

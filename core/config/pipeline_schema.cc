@@ -53,18 +53,6 @@ constexpr const char kSchema[] = R"json({
   "policy": {"$ref": "#/definitions/choice", "description": "The language model that learns to suggest."},
   "coder": {"$ref": "#/definitions/choice", "description": "Writes the kernel that a suggestion describes."},
   "evaluator": {"$ref": "#/definitions/choice", "description": "Compiles, checks and times kernels."},
-  "screen": {
-    "type": "object",
-    "additionalProperties": false,
-    "required": ["plugin"],
-    "description": "A cheap evaluator before the evaluator, in training: kernels that it finds wrong or too slow are not evaluated again.",
-    "properties": {
-      "plugin": {"type": "string", "minLength": 1, "description": "A plugin's name, searched in the plugin folders, or the path of its library."},
-      "options": {"type": "object", "default": {}, "description": "The plugin's own options; `kgrpo-host plugins describe NAME` lists them."},
-      "audit": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.05, "description": "The share of kernels that are evaluated although the screen decides them; they measure its error."},
-      "margin": {"type": "number", "minimum": 0, "maximum": 100, "default": 0.5, "description": "How many standard errors of its times slower than the problem's fastest kernel a kernel must be."}
-    }
-  },
   "reward": {"$ref": "#/definitions/choice", "description": "Turns a judged kernel into a number."},
   "trainer": {
     "description": "Updates the policy: one trainer, or a list of stages that follow each other.",

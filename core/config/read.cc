@@ -28,8 +28,6 @@ PipelineConfig ReadPipeline(const Node& root) {
         std::pair(Role::kEvaluator, &config.evaluator), std::pair(Role::kReward, &config.reward)}) {
     if (json.contains(RoleName(role))) *choice = ReadChoice(json.at(RoleName(role)));
   }
-  if (json.contains("screen"))
-    config.screen = {ReadChoice(json.at("screen")), json.at("screen").at("audit"), json.at("screen").at("margin")};
   const Json& loop = json.at("loop");
   config.loop.max_steps = loop.at("max_steps");
   config.loop.batch_size = loop.at("batch_size");

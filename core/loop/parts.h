@@ -19,7 +19,7 @@ class RecordedRounds;
 
 // The library behind a role, for the run's records.
 struct PluginIdentity {
-  std::string role;  // "policy", "coder", "evaluator", "screen", "reward", "trainer[0]", "observers[0]"
+  std::string role;  // "policy", "coder", "evaluator", "reward", "trainer[0]", "observers[0]"
   std::string name, version;
   std::string path;    // path of the library
   std::string sha256;  // digest of the library's bytes
@@ -31,7 +31,6 @@ struct PipelineParts {
   // coder's implement, and may still be returning from it when the answer has arrived.
   std::unique_ptr<Policy> policy;
   std::unique_ptr<Evaluator> evaluator;
-  std::unique_ptr<Evaluator> screen;  // may be absent
   std::unique_ptr<Reward> reward;
   std::vector<std::unique_ptr<Trainer>> trainers;    // one a stage, in order; destroyed before the policy
   std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order

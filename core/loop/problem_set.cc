@@ -45,21 +45,10 @@ Opened Open(Evaluator& evaluator, const std::string& directory, bool skip_unusab
   return opened.problem ? std::move(opened) : OpenOnce(evaluator, directory);
 }
 
-void OpenInScreen(Evaluator& screen, OpenProblem* open) {
-  try {
-    Problem problem = screen.OpenProblem(open->directory);
-    open->screen_seconds = screen.Baseline(problem).seconds;
-    open->screened.emplace(std::move(problem));
-  } catch (const Error& error) {
-    if (error.code() != KGRPO_ERROR_INVALID && error.code() != KGRPO_ERROR_UNSUPPORTED) throw;
-  }
-}
-
 }  // namespace
 
 ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
-                       bool skip_unusable, const std::function<void()>& opened_one, Evaluator* screen,
-                       Findings* findings) {
+                       bool skip_unusable, const std::function<void()>& opened_one, Findings* findings) {
   Findings first;  // throws
   if (findings == nullptr) findings = &first;
   std::vector<std::optional<Opened>> opened(directories.size());
@@ -68,7 +57,6 @@ ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& dir
   pool.ForEach(directories.size(), [&](size_t i) {
     try {
       opened[i].emplace(Open(evaluator, directories[i], skip_unusable));
-      if (screen != nullptr && opened[i]->problem) OpenInScreen(*screen, &*opened[i]->problem);
     } catch (const Error&) {
       failures[i] = std::current_exception();
     }

@@ -24,10 +24,6 @@ struct OpenProblem {
   Evaluation
       baseline;  // evaluation of the reference kernel; it is correct, and its time is the numerator of every speedup
   std::string directory;
-  // The same problem in the screen, and its reference's time there; absent without a screen, and if the screen cannot
-  // read the problem or evaluate the reference.
-  std::optional<Problem> screened = {};
-  double screen_seconds = 0;
 };
 
 // Immutable once made: any thread may read it. The evaluators must outlive it.
@@ -37,9 +33,8 @@ class ProblemSet {
   // two problems have the same name, or if a reference kernel is not correct; with `skip_unusable` such a problem is
   // left out, and it is a fault if none is left. The set has the problems without a fault. `findings`: receives the
   // faults; null: the first is thrown. `opened_one` is called after each, from any thread, one call at a time.
-  // `screen`: opens the problems, too; may be null.
   ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool, bool skip_unusable,
-             const std::function<void()>& opened_one = {}, Evaluator* screen = nullptr, Findings* findings = nullptr);
+             const std::function<void()>& opened_one = {}, Findings* findings = nullptr);
 
   size_t size() const { return problems_.size(); }
   const OpenProblem& operator[](size_t index) const { return problems_[index]; }

@@ -5,7 +5,6 @@
 #include "loop/metrics.h"
 #include "loop/prompter.h"
 #include "loop/round_faults.h"
-#include "loop/screen.h"
 #include "store/inputs.h"
 #include "store/readable.h"
 
@@ -21,17 +20,10 @@ std::string KeyOf(const std::string& problem, const std::string& kernel) {
   return problem + '\n' + kernel;
 }
 
-bool ScreenDecided(const Evaluation& evaluation) {
-  return std::ranges::find(evaluation.metrics, kScreenDecided, &Metric::name) != evaluation.metrics.end();
-}
-
-// Removes the metrics of a screen, which are of the other run's scale and reward. Returns true if it decided the
-// kernel.
-bool RemoveScreen(RoundRecord* round) {
-  if (!round->evaluation) return false;
-  const bool decided = ScreenDecided(*round->evaluation);
-  std::erase_if(round->evaluation->metrics, [](const Metric& metric) { return metric.name.starts_with("screen/"); });
-  return decided;
+// True for a round of an earlier version whose kernel a cheaper evaluator decided (`screen`): its time is an estimate.
+bool IsEstimate(const RoundRecord& round) {
+  return round.evaluation && std::ranges::find(round.evaluation->metrics, "screen/decided", &Metric::name) !=
+                                 round.evaluation->metrics.end();
 }
 
 nlohmann::ordered_json PromptOf(const std::string& resolved_yaml) {
@@ -55,8 +47,7 @@ class Source {
       sources_.merge(database.ReadProblemSources(purpose));
   }
 
-  // Why the round is of something else: "softmax_long", "device (NVIDIA L4)"; "" if it is not. A round that a screen
-  // decided has the times of the screen's evaluator.
+  // Why the round is of something else: "softmax_long", "device (NVIDIA L4)"; "" if it is not.
   std::string WhyOther(const OpenProblem& problem, const TrajectoryRecord& trajectory, const RoundRecord& round,
                        uint64_t step) const {
     if (!evaluator_.empty()) return evaluator_;
@@ -65,7 +56,7 @@ class Source {
     const auto source = sources_.find(problem.name);
     if (source != sources_.end() && source->second != problem.source) return problem.name;
     const Evaluation& baseline = problem.baseline;
-    const bool timed = round.evaluation && round.evaluation->correct && !ScreenDecided(*round.evaluation);
+    const bool timed = round.evaluation && round.evaluation->correct;
     if (timed && round.evaluation->time_source != baseline.time_source)
       return "device (" + round.evaluation->time_source + ")";
     // A modelled time is the same each time.
@@ -131,13 +122,13 @@ RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const Probl
       ++rounds_;
       RemoveCost(&round.answer);
       round.evaluate_seconds = 0;
-      const bool decided = RemoveScreen(&round);
+      if (IsEstimate(round)) continue;
       Node& from = nodes_[KeyOf(trajectory.problem_name, round.code_b)];
-      if (!decided) from.by_suggestion.emplace(SuggestionText(round.suggestion), &round);
+      from.by_suggestion.emplace(SuggestionText(round.suggestion), &round);
       if (round.speedup == 0 || !round.evaluation) continue;
       if (from.fastest == nullptr || round.speedup > from.fastest->speedup) from.fastest = &round;
       Node& to = nodes_[KeyOf(trajectory.problem_name, round.answer.source)];
-      const int exactness = decided ? 0 : round.evaluation->modelled ? 1 : 2;
+      const int exactness = round.evaluation->modelled ? 1 : 2;
       if (exactness < to.exactness) continue;
       to.speedup = round.speedup;
       to.exactness = exactness;

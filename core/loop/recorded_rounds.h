@@ -33,7 +33,7 @@ class RecordedRounds {
   std::string LeftOut() const;
 
   // Returns the earliest recorded round with that suggestion for that kernel, with no cost of the coder; null if there
-  // is none. Suggestions are compared by SuggestionText. Kernels that a screen decided are not among them.
+  // is none. Suggestions are compared by SuggestionText.
   const RoundRecord* Find(const std::string& problem, const std::string& kernel, const std::string& suggestion) const;
 
   // Returns each recorded state (prompt and kernels) with the suggestion to imitate there and its result, if that made
@@ -45,7 +45,7 @@ class RecordedRounds {
   // A kernel of a problem.
   struct Node {
     double speedup = 1;                    // over the reference; 1 if it is not known
-    int exactness = 0;                     // how exact it is: 0 estimated by a screen, 1 modelled, 2 measured
+    int exactness = 0;                     // how exact it is: 0 unknown, 1 modelled, 2 measured
     const RoundRecord* fastest = nullptr;  // the round from here with the fastest correct kernel
     std::map<std::string, const RoundRecord*> by_suggestion;
   };

@@ -15,7 +15,6 @@
 #include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "loop/ranks.h"
-#include "loop/screen.h"
 #include "loop/worker_pool.h"
 #include "store/records.h"
 
@@ -77,8 +76,6 @@ struct RolloutRequest {
   // First rounds of an earlier attempt that was begun ahead (Rollout::BegunAhead). Their suggestions are taken instead
   // of the policy's, which has been updated since.
   std::vector<TrajectoryRecord> begun;
-  // By problem, which kernels the screen decides; empty: none.
-  std::vector<ScreenLimit> screen;
   // Collect throws KGRPO_ERROR_UNAVAILABLE once the first most_faults answers of the coder, the evaluator or the reward
   // all failed, to avoid paying for more useless answers. 0: no limit.
   size_t most_faults = 0;

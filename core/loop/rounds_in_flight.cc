@@ -288,45 +288,9 @@ void RoundsInFlight::Ask(RoundPart part, RoundRecord& round, Call call) {
   CheckAnswer(part, round);
 }
 
-// Sets the round's evaluation: the screen's if it decides the kernel, else the evaluator's. Returns the screen's for a
-// kernel that it decides and the evaluator audits.
-std::optional<Evaluation> RoundsInFlight::AskEvaluator(Slot& slot) {
-  const OpenProblem& problem = slot.trajectory.problem();
-  RoundRecord* round = &slot.round;
-  const RolloutRequest& rollout = slot.rollout;
-  std::optional<Screening> screening;
-  if (!rollout.screen.empty() && problem.screened) {
-    screening = AskScreen(*parts_.screen, problem, rollout.screen.at(slot.trajectory.record().problem),
-                          round->answer.source, round->evaluation_seed);
-  }
-  const bool decided = screening && screening->decides;
-  const bool audited = decided && KeyedStream(config_.seed, "screen audit",
-                                              {rollout.step, slot.trajectory.record().trajectory, round->round})
-                                          .Uniform() < config_.screen->audit;
-  if (decided && !audited) {
-    round->evaluation = std::move(screening->evaluation);
-    round->evaluation->metrics.push_back({kScreenDecided, 1});
-    return std::nullopt;
-  }
-  round->evaluation = parts_.evaluator->Evaluate(problem.problem, round->answer.source, round->evaluation_seed);
-  if (!screening) return std::nullopt;
-  round->evaluation->metrics.push_back({kScreenSpeedup, screening->evaluation.speedup});
-  return audited ? std::optional(std::move(screening->evaluation)) : std::nullopt;
-}
-
-// `audited`: see AskEvaluator. The reward that it would have earned is kept as a metric, unless the reward fails on it.
-void RoundsInFlight::AskReward(Slot& slot, const std::optional<Evaluation>& audited) {
+void RoundsInFlight::AskReward(Slot& slot) {
   if (slot.trajectory.Drops(slot.round)) return;
   Ask(RoundPart::kReward, slot.round, [&] { slot.trajectory.Score(slot.round, *parts_.reward); });
-  if (!audited || slot.round.failure) return;
-  RoundRecord other = slot.round;
-  other.evaluation = audited;
-  try {
-    slot.trajectory.Score(other, *parts_.reward);
-    slot.round.evaluation->metrics.push_back({kScreenReward, other.reward});
-  } catch (const Error& error) {
-    RequireFailsOneRound(RoundPart::kReward, error, parts_.cancelled());
-  }
 }
 
 namespace {
@@ -360,14 +324,14 @@ void RoundsInFlight::Judge(Slot& slot) {
     return Score(slot);
   }
   OnWorker(slot, [this, &slot] {
-    std::optional<Evaluation> audited;
     Ask(RoundPart::kEvaluator, slot.round, [&] {
       const CallTime time(parts_);
-      audited = AskEvaluator(slot);
+      slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,
+                                                         slot.round.evaluation_seed);
       slot.round.evaluate_seconds = time.worked();
     });
     BlameCoder(&slot.round);
-    AskReward(slot, slot.round.evaluation ? audited : std::nullopt);
+    AskReward(slot);
   });
 }
 

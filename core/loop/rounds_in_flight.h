@@ -81,8 +81,7 @@ class RoundsInFlight {
   void CheckAnswer(RoundPart part, const RoundRecord& round);
   template <typename Call>
   void Ask(RoundPart part, RoundRecord& round, Call call);
-  std::optional<Evaluation> AskEvaluator(Slot& slot);
-  void AskReward(Slot& slot, const std::optional<Evaluation>& audited = std::nullopt);
+  void AskReward(Slot& slot);
   void Judge(Slot& slot);
   void Score(Slot& slot);
   template <typename Work>

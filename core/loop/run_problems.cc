@@ -89,11 +89,10 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, Fin
 RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, Findings& findings, uint64_t done,
                          const std::function<void()>& opened_one)
     : pool(config.loop.workers),
-      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one, parts.screen.get(),
-            &findings) {
+      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one, &findings) {
   Findings unused(Findings::Stop::kNever);
   if (Measures(config) || (findings.collects() && !config.heldout_problems.empty())) {
-    heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one, nullptr,
+    heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one,
                     Measures(config) ? &findings : &unused);
   }
   for (const std::string& fault : unused.failures)

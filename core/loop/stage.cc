@@ -214,10 +214,6 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   metrics["time/rollout"] = rollout.seconds;
   metrics["time/generate"] = rollout.generate_seconds;
   metrics["time/device_wait"] = rollout.wait_seconds;
-  if (config_.screen) {
-    metrics.merge(Screened(step - 1).Add(record.trajectories));
-    screened_ = step;
-  }
   before_training(record);
   if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
@@ -237,9 +233,6 @@ Stage::Begun& Stage::Prepare(uint64_t step, uint32_t staleness) {
   request.suggester = MakeSuggester();
   request.encode = true;
   request.staleness = staleness;
-  // The same whether the step was begun ahead by this process or by an earlier one.
-  if (config_.screen)
-    request.screen = Screened(step - std::min<uint64_t>(step, 1 + config_.loop.max_staleness)).Limits();
   request.begun = std::exchange(restored_, {});
   request.recorded = request.begun;
   std::ranges::move(database_.ReadStep(Purpose::kTrain, step), std::back_inserter(request.recorded));
@@ -262,13 +255,6 @@ RolloutResult Stage::FinishBesideNext(uint64_t step, Begun& begun) {
 void Stage::StepRecorded() {
   policy_in_doubt_ = false;
   if (!begun_.empty()) begun_.pop_front();
-}
-
-// The screen's history up to that step, from the records of the run where this process has not seen them.
-ScreenHistory& Stage::Screened(uint64_t last) {
-  if (!screen_) screen_.emplace(problems_.size(), *config_.screen);
-  while (screened_ < last) screen_->Add(database_.ReadStep(Purpose::kTrain, ++screened_));
-  return *screen_;
 }
 
 void Stage::CheckAnswers(const StepRecord& record) {

@@ -10,7 +10,6 @@
 #include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
-#include "loop/screen.h"
 #include "store/database.h"
 #include "store/records.h"
 
@@ -73,7 +72,6 @@ class Stage {
   std::vector<TrajectoryRecord> CollectDemonstrations();
   Begun& Prepare(uint64_t step, uint32_t staleness);
   RolloutResult FinishBesideNext(uint64_t step, Begun& begun);
-  ScreenHistory& Screened(uint64_t last);
   Suggester MakeSuggester() const;
   void Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics);
 
@@ -90,8 +88,6 @@ class Stage {
   uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
   RoundFaults faults_, heldout_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
-  std::optional<ScreenHistory> screen_;           // statistics of the first steps of a run with a screen
-  uint64_t screened_ = 0;                         // number of steps that screen_ contains
   std::deque<std::unique_ptr<Begun>> begun_;      // the step, then the one that is begun ahead
   std::vector<TrajectoryRecord> restored_;        // rounds that an earlier process began ahead of the next step
   bool policy_in_doubt_ = false;

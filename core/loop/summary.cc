@@ -83,26 +83,6 @@ void ShowCoder(Console& console, RunDatabase& database) {
   }
 }
 
-// The share of kernels that the screen decided, and its error by those that the evaluator audited.
-void ShowScreen(Console& console, RunDatabase& database) {
-  std::map<std::string, double> sums;
-  for (const Metric& sum : database.MetricSums("screen/")) sums[sum.name] = sum.value;
-  if (sums["screen/kernels"] == 0) return;
-  const auto count = [&](const char* name) { return static_cast<size_t>(sums[name]); };
-  std::string text = "the screen decided " + std::to_string(count("screen/decided")) + " of " +
-                     std::to_string(count("screen/kernels")) + " kernels (" +
-                     Percent(count("screen/decided"), count("screen/kernels")) + "); the evaluator audited " +
-                     std::to_string(count("screen/audited")) + " more and refuted " +
-                     std::to_string(count("screen/refuted")) + " of its faults";
-  const auto bias = database.MetricCurve("screen/advantage_bias"),
-             correlation = database.MetricCurve("screen/advantage_correlation");
-  if (!bias.empty() && !correlation.empty()) {
-    text += "; by these, advantages are off by " + Fixed(bias.back().second, 3) + " on average, correlation " +
-            Fixed(correlation.back().second, 3);
-  }
-  console.Note(text);
-}
-
 // Files that kgrpo's own observers wrote there: "", or ", metrics.jsonl, TensorBoard events".
 std::string ObserversFiles(const std::filesystem::path& folder) {
   std::string files = std::filesystem::exists(folder / "metrics.jsonl") ? ", metrics.jsonl" : "";
@@ -130,7 +110,6 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
       if (!what.empty()) text += ": " + what;
     }
     if (plugin.role == "evaluator") text += ": " + parts.evaluator->Describe();
-    if (plugin.role == "screen") text += ": " + parts.screen->Describe();
     lines.emplace_back(plugin.role, text);
   }
   std::set<std::string> families;
@@ -274,7 +253,6 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database);
-  ShowScreen(console, database);
   const std::string nothing_learned = NothingLearned(database);
   const bool learned = nothing_learned.empty();
   if (!learned) console.Note(nothing_learned);

@@ -151,8 +151,6 @@ Json RequestToJson(const RolloutRequest& request) {
   Json assignments = Json::array();
   for (const Assignment& assignment : request.assignments)
     assignments.push_back({assignment.problem, assignment.prompt_of});
-  Json screen = Json::array();
-  for (const ScreenLimit& limit : request.screen) screen.push_back({limit.scale, limit.least, limit.measured});
   return {{"purpose", static_cast<int>(request.purpose)},
           {"step", request.step},
           {"suggester", static_cast<int>(request.suggester.kind)},
@@ -160,7 +158,6 @@ Json RequestToJson(const RolloutRequest& request) {
           {"assignments", std::move(assignments)},
           {"encode", request.encode},
           {"recorded", TrajectoriesToJson(request.recorded)},
-          {"screen", std::move(screen)},
           {"most_faults", request.most_faults}};
 }
 
@@ -174,8 +171,6 @@ RolloutRequest RequestFromJson(const Json& json) {
     request.assignments.push_back({assignment.at(0), assignment.at(1)});
   json.at("encode").get_to(request.encode);
   request.recorded = TrajectoriesFromJson(json.at("recorded"));
-  for (const Json& limit : json.at("screen"))
-    request.screen.push_back({limit.at(0), limit.at(1), limit.at(2).get<std::set<std::string>>()});
   json.at("most_faults").get_to(request.most_faults);
   return request;
 }

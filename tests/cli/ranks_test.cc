@@ -142,10 +142,9 @@ TEST_F(RanksTest, TheFirstStepDrawsTheSameSamplesOnAnyNumberOfRanks) {
   const std::vector<int> alone = Run(1, "trained");
   if (alone[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
   ASSERT_EQ(alone[0], 0) << Said(0);
-  // A screen decides kernels by the leader's limits. Several ranks replay what one recorded.
+  // Several ranks replay what one recorded.
   std::string pipeline = Pipeline(0, 1, (directory() / "trained/final").string());
   pipeline.replace(pipeline.find("batch_size: 6"), 0, "trajectories_per_problem: 2, ");
-  pipeline += "screen: {plugin: evaluator_sim, audit: 0.5}\n";
   Write(directory() / "p.yaml", pipeline);
   ASSERT_EQ(Run(1, "one"), std::vector<int>{0}) << Said(0);
   const auto samples = [&](const std::string& output) { return StepSamples(directory() / output); };

@@ -77,7 +77,6 @@ constexpr Row kRows[] = {
     {"no_program", "reward: {plugin: reward_program, options: {command: [./nothing]}}\n", ""},
     {"observer_cannot_write", "observers: [{plugin: fakes, options: {file: /proc/x/y}}]\n", ""},
     {"trainer_refuses_its_plan", "trainer: {plugin: fakes, options: {learning_rate: 1.0e-9}}\n", ""},
-    {"screen_without_plugin", "screen: {plugin: evaluator_nobody}\n", ""},
     {"imitation_of_nothing", "trainer: [{plugin: trainer_sft, steps: 1}, {plugin: fakes, steps: 1}]\n", ""},
     {"demonstrations_for_a_climber", "trainer: {plugin: fakes, demonstrations: {from: [runs/before]}}\n", ""},
     // Problems.

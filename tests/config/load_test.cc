@@ -118,7 +118,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "all.yaml",
       "name: all-keys_1.0\nseed: 18446744073709551615\n"
       "policy: {plugin: fake_policy, options: {model: m}}\ncoder: {plugin: fake_coder}\n"
-      "evaluator: {plugin: fake_evaluator}\nscreen: {plugin: fake_evaluator, audit: 0.2, margin: 3}\nreward: {plugin: "
+      "evaluator: {plugin: fake_evaluator}\nreward: {plugin: "
       "fake_reward}\n"
       "trainer:\n"
       "  - {plugin: fake_trainer, steps: 5, suggestions: uniform, episodes: 9, demonstrations_per_step: 11}\n"
@@ -146,10 +146,6 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_THAT(config.stages[1].demonstrations.from, ElementsAre("runs/a"));
   EXPECT_FALSE(config.stages[1].demonstrations.best_of_group);
   EXPECT_EQ(config.stages[1].demonstrations.min_gain, 2);
-  ASSERT_TRUE(config.screen.has_value());
-  EXPECT_EQ(config.screen->evaluator.plugin, "fake_evaluator");
-  EXPECT_EQ(config.screen->audit, 0.2);
-  EXPECT_EQ(config.screen->margin, 3);
   EXPECT_THAT(config.loop.replay.from, ElementsAre("runs/b"));
   EXPECT_TRUE(config.loop.replay.only);
   EXPECT_THAT(config.train_problems, ElementsAre("problems/a"));

@@ -16,12 +16,7 @@ struct kgrpo_problem {
   kgrpo_str traits[2];
   kgrpo_problem_info info{};
 };
-struct kgrpo_evaluator {
-  bool screens = false;
-  double noise = 0;     // the logarithm of a time is off by at most half of it
-  uint64_t faults = 0;  // calls one kernel in so many wrong; 0: none
-  std::string verdict;  // on every incorrect kernel; empty: its own
-};
+struct kgrpo_evaluator {};
 
 namespace kgrpo::fakes {
 namespace {
@@ -32,8 +27,6 @@ kgrpo_error* OpenProblem(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_probl
     problem->name = std::filesystem::path(Copy(directory)).filename();
     if (problem->name.find("missing") != std::string::npos)
       throw Error(KGRPO_ERROR_NOT_FOUND, "no problem in " + Copy(directory));
-    if (self->screens && problem->name.find("unscreened") != std::string::npos)
-      throw Error(KGRPO_ERROR_UNSUPPORTED, "this evaluator has no such dtype");
     problem->title = "Problem " + problem->name;
     problem->family = problem->name.substr(0, problem->name.find('_'));
     problem->task = "Compute " + problem->name + " <fast> & \"right\".";
@@ -94,30 +87,11 @@ void EvaluateReference(const kgrpo_problem& problem, kgrpo_evaluation_sink sink)
   sink.put(sink.context, baseline.ToC().c());
 }
 
-// Makes a screen's evaluation of the exact one.
-void Disturb(const kgrpo_evaluator& self, const std::string& kernel, Evaluation* evaluation) {
-  const uint64_t hash = Hash(kernel, 99);
-  evaluation->seconds *= std::exp(self.noise * (Unit(hash) - 0.5));
-  if (self.faults > 0 && hash % self.faults == 0) {
-    evaluation->correct = false;
-    evaluation->verdict = "wrong";
-    evaluation->seconds = 0;
-  }
-  if (!evaluation->correct && !self.verdict.empty()) evaluation->verdict = self.verdict;
-  evaluation->seconds_low = evaluation->seconds_high = evaluation->seconds;
-}
-
 kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                             kgrpo_evaluation_sink sink) {
   return Guard([&] {
     if (request->reference != 0) return EvaluateReference(*problem, sink);
     const std::string source = Copy(request->source);
-    if (self->screens) {
-      ++knobs().screened;
-      Evaluation evaluation = Judge(*problem, source);
-      Disturb(*self, problem->name + source, &evaluation);
-      return sink.put(sink.context, evaluation.ToC().c());
-    }
     const int before = (request->thorough ? knobs().thorough : knobs().evaluations)++;
     if (!request->thorough && knobs().budget_after_evaluations > 0 && before >= knobs().budget_after_evaluations)
       throw Error(KGRPO_ERROR_BUDGET, "no evaluation is left");
@@ -147,12 +121,8 @@ kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const
 const kgrpo_evaluator_interface kEvaluator = {
     sizeof(kgrpo_evaluator_interface),
     Schema,
-    [](const kgrpo_host*, kgrpo_str options, kgrpo_evaluator** out) -> kgrpo_error* {
-      return Guard([&] {
-        const auto json = nlohmann::json::parse(View(options));
-        *out = new kgrpo_evaluator{json.contains("noise"), json.value("noise", 0.0), json.value("faults", uint64_t{0}),
-                                   json.value("verdict", "")};
-      });
+    [](const kgrpo_host*, kgrpo_str, kgrpo_evaluator** out) -> kgrpo_error* {
+      return Guard([&] { *out = new kgrpo_evaluator; });
     },
     [](kgrpo_evaluator* self) { delete self; },
     OpenProblem,

@@ -20,9 +20,6 @@ kgrpo_error* Score(const kgrpo_reward*, const kgrpo_reward_request* request, kgr
       if (*score == 0) throw Error(static_cast<kgrpo_error_code>(knobs().fault_code.load()), "the scorer is away");
       return;
     }
-    if (knobs().reward_fails_screened && request->candidate != nullptr &&
-        View(request->candidate->time_source).starts_with("screen:"))
-      throw Error(KGRPO_ERROR_UNAVAILABLE, "the scorer is away");
     double base = 0, speedup = 0;
     if (request->candidate == nullptr) {
       base = request->answer->outcome == KGRPO_CODER_NOT_APPLICABLE ? 0 : -0.75;

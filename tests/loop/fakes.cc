@@ -26,12 +26,12 @@ void Reset() {
   k.coder_accounts = false;
   k.coder_error = k.coder_doubts = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled =
       k.cancel_in_thorough = false;
-  k.policy_fails = k.reward_fails_screened = false;
+  k.policy_fails = false;
   k.policy_suggests = k.reward_fails_after = -1;
   k.reward_scale = 1;
   k.first_answer_after = k.calls_at_first_answer = 0;
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
-  k.evaluator_fails_every = k.reward_fails_every = k.screened = 0;
+  k.evaluator_fails_every = k.reward_fails_every = 0;
   k.evaluator_fails_for = "";
   k.thorough_fails = 0;
   k.policy_has_no_end = false;
@@ -123,7 +123,6 @@ PipelineParts Parts(const PipelineConfig& config) {
   parts.policy = std::make_unique<Policy>(&kPolicy, &kHost, none);
   parts.coder = std::make_unique<Coder>(&kCoder, &kHost, none);
   parts.evaluator = std::make_unique<Evaluator>(&kEvaluator, &kHost, none);
-  if (config.screen) parts.screen = std::make_unique<Evaluator>(&kEvaluator, &kHost, config.screen->evaluator.options);
   parts.reward = std::make_unique<Reward>(&kReward, &kHost, none);
   for (const StageConfig& stage : config.stages) {
     parts.trainers.push_back(std::make_unique<Trainer>(&kTrainer, &kHost, stage.trainer.options));

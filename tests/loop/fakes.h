@@ -59,7 +59,6 @@ struct Knobs {
   std::atomic<int> calls_at_first_answer{0};
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
-  std::atomic<int> screened{0};  // evaluations by the screen
   std::atomic<int> thorough{0};
   std::atomic<int> budget_after_evaluations{0};  // the evaluator's budget, in evaluations; 0: no limit
   std::atomic<int> updates{0};
@@ -72,7 +71,6 @@ struct Knobs {
   std::atomic<int> thorough_fails{0};                    // so many of the next thorough evaluations fail
   std::atomic<int> reward_fails_every{0};                // so for scores, of rounds with a kernel
   std::atomic<double> reward_gives{0};                   // the score where it fails; 0: an error
-  std::atomic<bool> reward_fails_screened{false};        // fails on the screen's evaluations
   std::atomic<int> fault_code{KGRPO_ERROR_UNAVAILABLE};  // of those errors
 };
 Knobs& knobs();

@@ -4,7 +4,6 @@
 #include "fakes.h"
 #include "loop/run_config.h"
 #include "loop/run_problems.h"
-#include "loop/screen.h"
 #include "store/database.h"
 #include "store/inputs.h"
 #include "test.h"
@@ -131,7 +130,8 @@ TEST_F(RecordedRoundsTest, ALaterStagesRunsAreReadAtTheStart) {
   EXPECT_THROW(RunProblems(config, parts), Error);
 }
 
-// A screen estimates kernels; where the evaluator measured one, that counts, and an estimate is not replayed.
+// Estimates of earlier versions (`screen`): where the evaluator measured a kernel, that counts, and an estimate is not
+// replayed.
 TEST_F(RecordedRoundsTest, EstimatesDoNotReplaceMeasurements) {
   const PipelineConfig config = fakes::Config(fakes::Folder("estimates"), 0);
   PipelineParts parts = fakes::Parts(config);
@@ -158,7 +158,7 @@ TEST_F(RecordedRoundsTest, EstimatesDoNotReplaceMeasurements) {
       round.evaluation->compiled = round.evaluation->correct = true;
       round.evaluation->modelled = decided;
       round.evaluation->time_source = problems[0].baseline.time_source;
-      if (decided) round.evaluation->metrics = {{kScreenDecided, 1}};
+      if (decided) round.evaluation->metrics = {{"screen/decided", 1}};
     };
     play("tile", problems[0].source, "tiled", 2, false);
     play("estimated", problems[0].source, "tiled", 4, true);

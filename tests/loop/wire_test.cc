@@ -35,7 +35,6 @@ TEST(Wire, RequestsAndSamplesArriveAsTheyWere) {
   request.assignments = {{1, 0}, {2, 1}};
   request.encode = true;
   request.most_faults = 5;
-  request.screen = {{0.1, 1.0 / 3, {"a", "b"}}, {}};
   const auto sent = RequestToJson(request);
   EXPECT_EQ(ToBytes(RequestToJson(RequestFromJson(FromBytes(ToBytes(sent))))), ToBytes(sent));
 
