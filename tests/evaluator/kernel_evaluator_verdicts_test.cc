@@ -110,14 +110,6 @@ TEST_F(KernelEvaluatorTest, LinesThatNoListedSizeRuns) {
   const KernelEvaluation unlaunched = Affine("__global__ void Other(float* x) { *x = 1; }\n" + WithKernel(kHonestBody));
   EXPECT_EQ(unlaunched.not_judged, "line 1, which no size reaches");
   EXPECT_EQ(Affine(WithKernel(kHonestBody)).not_judged, "");
-  // An instance of a template whose lines another one runs.
-  EXPECT_EQ(Affine("template <bool kAll> __global__ void k(const float* x, const float* y, float* out, int n) {\n"
-                   "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = 2.0f * x[i] + y[i];\n}\n" +
-                   kLaunch +
-                   " {\n  if (n < 0)\n    k<true><<<(n + 255) / 256, 256>>>(x, y, out, n);\n  else\n"
-                   "    k<false><<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n")
-                .not_judged,
-            "kernel k<true>, which no size launches");
 }
 
 // Two launches, so that all blocks would have to run again: too long for a check of the one block whose branch no other
