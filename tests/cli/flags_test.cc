@@ -124,11 +124,12 @@ constexpr Use kUses[] = {
     {"serve", "--connections", "--connections 0", "--connections"},
     {"serve", "--drain", "--drain -1", "--drain"},
     {"serve", "--token-env", "--listen 0.0.0.0:1 --token-env NOBODYS", "NOBODYS"},
+    {"serve", "--tokens", "--tokens nowhere.yaml", "nowhere.yaml"},
     {"serve", "--set", "--evaluator fakes --problems problems --set unt=1", "unt"},
 };
 
 // Flags whose effect no single call of the command shows, and the test that shows it.
-const std::set<std::string> kElsewhere = {"serve --inline-code" /* tests/serve */};
+const std::set<std::string> kElsewhere = {"serve --inline-code", "serve --json-log" /* tests/serve */};
 
 // These have command lines of their own: evaluator/draft_test, import_kernelbench, cli/example_test.
 const std::set<std::string> kOtherParsers = {"problems new", "problems import", "plugins new"};

@@ -149,7 +149,7 @@ TEST(SandboxDegrades, WithoutBubblewrap) {
     EXPECT_TRUE(sandbox.has_filter());
     EXPECT_THAT(sandbox.description(),
                 testing::ContainsRegex("; missing: namespaces \\(install the package bubblewrap\\)"));
-    EXPECT_LT(sandbox.description().size(), 200u) << sandbox.description();
+    EXPECT_LT(sandbox.description().size(), 300u) << sandbox.description();
     ScratchFolder scratch(sandbox);
     SandboxCommand command;
     command.argv = {"/bin/sh", "-c", "echo x > mine && cat mine"};

@@ -166,9 +166,9 @@ def evaluate():
     (folder / "z_honest.cu").write_text(table.honest())
     settings = [word for key, value in LIMITS.items() for word in ("--set", "%s=%s" % (key, json.dumps(value)))]
     result = command("eval", "kernel", folder, "--problem", AFFINE, "--quick", "--json", "--jobs", 2, *settings, codes=(0, 1))
-    rows = json.loads(result.stdout)
-    rows = rows["kernels"] if isinstance(rows, dict) else rows
-    check(len(rows) == len(table.CANDIDATES) + 1, "rows", len(rows), result.stdout[:500])
+    judged = [json.loads(line) for line in result.stdout.splitlines()]
+    check(len(judged) == len(table.CANDIDATES) + 1, "kernels", len(judged), result.stdout[:500])
+    check(all(one.get("verdict") or one.get("error") for one in judged), "a kernel without a verdict")
     for name, text in table.ORACLES.items():
         result = command("eval", "kernel", folder / "z_honest.cu", "--problem", with_oracle(name, text), "--quick", *settings,
                          codes=(0, 2, 3))
@@ -206,7 +206,7 @@ def pipeline(name, coder, reward="reward: {plugin: reward_speedup}", batch=None)
 
 def rows(folder, table_name="rounds"):
     with sqlite3.connect("file:%s?mode=ro" % (folder / "run.sqlite"), uri=True) as database:
-        database.row_factory = sqlite3.Row
+        database.row_factory, database.text_factory = sqlite3.Row, lambda text: text.decode(errors="replace")
         return [dict(row) for row in database.execute("SELECT * FROM " + table_name)]
 
 
@@ -225,7 +225,7 @@ def train():
     check(all(row["verdict"] for row in done), "a round without a verdict")
     for how in table.PROGRAMS:
         result = command("run", pipeline("program_run", hostile, program("reward", how), batch=4), codes=(0, 1, 3))
-        check("reward_program" in result.stderr or result.returncode == 0, how, result.stderr[-500:])
+        check("faulty.py" in result.stderr or result.returncode == 0, how, result.stderr[-500:])
 
 
 def optimize():
