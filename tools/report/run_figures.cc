@@ -24,11 +24,9 @@ Json Number(double value) {
   return std::isfinite(value) ? Json(value) : Json();
 }
 
-// Every metric that a page draws; `reward/problem/...` and the like stay in the database.
+// Every metric that a page draws.
 Json ReadCurves(Database& database) {
-  Statement select(database,
-                   "SELECT name, step, value FROM metrics WHERE value IS NOT NULL AND name NOT LIKE 'reward/problem/%' "
-                   "ORDER BY name, step");
+  Statement select(database, "SELECT name, step, value FROM metrics WHERE value IS NOT NULL ORDER BY name, step");
   Json curves = Json::object();
   std::string name;
   Json* points = nullptr;
