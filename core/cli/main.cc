@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>  // setenv
 #include <filesystem>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -90,7 +91,8 @@ bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& argume
 }
 
 // Commands that are other programs. Most share this command line: `kgrpo-host eval X` runs `kgrpo-eval eval X`. A row
-// without a program is a command whose subcommands follow. Paths are relative to this program's folder.
+// without a program is a command whose subcommands follow; the last row that fits is run. Paths are relative to this
+// program's folder.
 struct OtherProgram {
   std::string_view command, subcommand;
   const char *program, *description;
@@ -113,6 +115,8 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"report", "", "kgrpo-report", "One page that shows runs, every sample included"},
     {"export", "", "kgrpo-report", "Samples of a run as files that other tools open"},
     {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems"},
+    {"eval", "suite", "../share/kgrpo/python/kernel_suite.py",
+     "Evaluate a kernel for each problem of a folder, and count fast_p"},
     {"coder-check", "", "kgrpo-eval", "Ask a pipeline's coder once, and show request, answer and cost"},
     {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP"},
     {"mcp", "", "../share/kgrpo/python/kgrpo_mcp.py", "The evaluator as tools for coding agents, over MCP", true},
@@ -134,7 +138,7 @@ void AddOtherPrograms(CLI::App* app) {
 // Runs the program of such a command in place of this process. Returns for other commands.
 void RunOtherProgram(const std::vector<std::string>& arguments) {
   const std::vector<size_t> words = WordPlaces(arguments);
-  for (const OtherProgram& other : kOtherPrograms) {
+  for (const OtherProgram& other : std::views::reverse(kOtherPrograms)) {
     const size_t own = other.subcommand.empty() ? 1 : 2;
     if (other.program == nullptr || words.size() < own || arguments[words[0]] != other.command) continue;
     if (own == 2 && arguments[words[1]] != other.subcommand) continue;

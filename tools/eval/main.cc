@@ -1,5 +1,5 @@
-// kgrpo-eval, which `kgrpo-host eval` runs: evaluates kernels for one problem (eval kernel), a kernel for each problem
-// of a suite (eval suite), or policies on held-out problems (eval policy); and the commands coder-check and problems.
+// kgrpo-eval, which `kgrpo-host eval` runs: evaluates kernels for one problem (eval kernel), or policies on held-out
+// problems (eval policy); and the commands coder-check and problems.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -9,7 +9,6 @@
 #include "eval/command.h"
 #include "eval/eval_policy.h"
 #include "eval/kernel_eval.h"
-#include "eval/suite.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -17,7 +16,11 @@ namespace {
 void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("eval", "Evaluate kernels, or policies on held-out problems");
   command->require_subcommand(1);
-  for (auto* add : {AddEvalKernel, AddEvalPolicy, AddEvalSuite}) add(command, globals, action);
+  for (auto* add : {AddEvalKernel, AddEvalPolicy}) add(command, globals, action);
+  // Listed by --help only: kgrpo-host starts the script that does its work.
+  command->add_subcommand("suite", "Evaluate a kernel for each problem of a folder, and count fast_p")->callback([] {
+    throw CLI::RequiredError("kgrpo-host, which starts the script of eval suite,");
+  });
   command->footer(
       "Examples:\n"
       "  kgrpo-host eval kernel mine.cu --problem softmax_long\n"
@@ -25,8 +28,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host eval suite problems/ --kernels mine/");
 }
 
-// Rewrites the spelling of before, in which flags chose what to evaluate: `eval [FILE] --kernel F.cu... --problem P`,
-// `eval FILE --policy P` and `eval --suite DIR --kernels FOLDER`. Goes with the next release.
+// Rewrites the spelling of before, in which flags chose what to evaluate: `eval [FILE] --kernel F.cu... --problem P`
+// and `eval FILE --policy P`. Goes with the next release.
 std::vector<std::string> WithSubcommand(std::vector<std::string> words) {
   const auto eval = std::ranges::find(words, "eval");
   const auto has = [&](std::initializer_list<const char*> flags) {
@@ -36,24 +39,24 @@ std::vector<std::string> WithSubcommand(std::vector<std::string> words) {
     });
   };
   if (eval == words.end() || has({"-h", "--help"})) return words;
-  const bool kernel = has({"--kernel"}), policy = has({"--policy", "--checkpoints"}), suite = has({"--suite"});
+  const bool kernel = has({"--kernel"}), policy = has({"--policy", "--checkpoints"});
   const bool named = eval + 1 != words.end() && (eval[1] == "kernel" || eval[1] == "policy" || eval[1] == "suite");
-  if (named || !(kernel || policy || suite)) return words;
-  const std::string command = kernel ? "kernel" : policy ? "policy" : "suite";
+  if (named || !(kernel || policy)) return words;
+  const std::string command = kernel ? "kernel" : "policy";
   std::fprintf(stderr, "note: this spelling goes with the next release: write `eval %s`; see eval %s --help\n",
                command.c_str(), command.c_str());
   std::vector<std::string> rewritten(words.begin(), eval + 1), file;
   rewritten.push_back(command);
   bool of_kernel = false, of_flag = false;  // the word is a value of --kernel, or of another flag
   for (auto word = eval + 1; word != words.end(); ++word) {
-    if (*word == "--kernel" || *word == "--suite") {
+    if (*word == "--kernel") {
       of_kernel = true;
-    } else if (word->starts_with("--kernel=") || word->starts_with("--suite=")) {
+    } else if (word->starts_with("--kernel=")) {
       rewritten.push_back(word->substr(word->find('=') + 1));
     } else if (word->starts_with("-")) {
       constexpr const char* kWithoutValue[] = {
-          "--quick",    "--thorough", "--show-hidden", "--profile", "--json",   "--dispute-bound", "--as-kernelbench",
-          "--markdown", "-q",         "--quiet",       "-v",        "--verbose"};
+          "--quick",         "--thorough", "--show-hidden", "--profile", "--json",
+          "--dispute-bound", "-q",         "--quiet",       "-v",        "--verbose"};
       of_kernel = false;
       of_flag =
           word->find('=') == std::string::npos && std::ranges::find(kWithoutValue, *word) == std::end(kWithoutValue);

@@ -54,13 +54,14 @@ std::string Words(const kgrpo_problem_info& info) {
   return words;
 }
 
-Json InfoToJson(const kgrpo_problem_info& info, const std::string& folder) {
+Json InfoToJson(const kgrpo_problem_info& info, const std::string& folder, const std::string& evaluator) {
   Json json = {{"name", Copy(info.name)},   {"folder", folder},
                {"title", Copy(info.title)}, {"family", Copy(info.family)},
                {"split", Copy(info.split)}, {"signature", Copy(info.signature)},
                {"task", Copy(info.task)},   {"traits", Copies(info.traits, info.trait_count)}};
   if (info.refused.size > 0) json["refused"] = Copy(info.refused);
   if (info.flag_count > 0) json["flags"] = Copies(info.flags, info.flag_count);
+  json["evaluator"] = evaluator;
   return json;
 }
 
@@ -160,7 +161,8 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < folders.size(); ++i) {
     const Looked& one = looked[i];
-    Json json = one.problem ? InfoToJson(one.problem->info(), folders[i]) : Json{{"folder", folders[i]}};
+    Json json =
+        one.problem ? InfoToJson(one.problem->info(), folders[i], evaluator->Describe()) : Json{{"folder", folders[i]}};
     if (!one.error.empty()) json["error"] = one.error;
     if (one.baseline) {
       json["baseline"] = {{"seconds", one.baseline->seconds},
