@@ -36,13 +36,13 @@ constexpr std::array kVariables = {
     Named{"batch_mean", "mean value of the batch"},
     Named{"batch_std", "standard deviation of the batch's values"}};
 
-struct Groups {
+struct SampleGroups {
   std::map<Key, trainer::Summary> groups;
   trainer::Summary batch;
 };
 
-Groups GroupsOf(const AdvantageOptions& options, std::span<const RoundOutcome> samples, const Advantages& advantages) {
-  Groups all;
+SampleGroups SampleGroupsOf(const AdvantageOptions& options, std::span<const RoundOutcome> samples, const Advantages& advantages) {
+  SampleGroups all;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (advantages.cut[i]) continue;
     all.groups[GroupOf(options.group, samples[i])].Add(advantages.values[i]);
@@ -120,7 +120,7 @@ void CustomAdvantage::Apply(const AdvantageOptions& options, std::span<const Rou
   }
   std::vector<double> made(whole.size(), 0.0);
   if (expression_ != nullptr) {
-    const Groups all = GroupsOf(options, samples, *advantages);
+    const SampleGroups all = SampleGroupsOf(options, samples, *advantages);
     for (size_t k = 0; k < whole.size(); ++k) {
       const RoundOutcome& sample = samples[whole[k]];
       const auto values =
