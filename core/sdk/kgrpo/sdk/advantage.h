@@ -1,0 +1,1 @@
+../../../../plugins/trainer_grpo/advantage.h
