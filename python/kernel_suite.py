@@ -331,7 +331,8 @@ def suite(options):
     known, results = known_results(kernels / "results.jsonl"), []
     for problem in counted:
         kernel = kernels / (problem["name"] + ".cu")
-        parts = [RESULT_FORMAT, problem["evaluator"], options.settings, options.thorough, options.as_kernelbench, sorted(times.items())]
+        parts = [RESULT_FORMAT, problem["name"], problem["evaluator"], options.settings, options.thorough,
+                 options.as_kernelbench, sorted(times.items())]
         if kernel.exists():
             parts += [(str(file.relative_to(problem["folder"])), hashlib.sha256(file.read_bytes()).digest())
                       for file in sorted(pathlib.Path(problem["folder"]).rglob("*")) if file.is_file()]

@@ -12,7 +12,7 @@ set(allowed
   # What kgrpo is for, in its help and its default prompt: kernels in CUDA C++.
   "cli/main.cc cuda" "config/pipeline_schema.cc cuda"
   # A kernel and its own headers are read by the library that reads sources for everybody.
-  "../tools/eval/kernel_eval.cc cuda" "../tools/eval/suite.cc cuda" "../tools/optimize/main.cc cuda"
+  "../tools/eval/kernel_eval.cc cuda" "../tools/optimize/main.cc cuda"
   # Examples in --help and in messages of kgrpo-eval and kgrpo-serve, to be copied.
   "../tools/eval/coder_check.cc evaluator_sim" "../tools/eval/kernel_eval.cc cuda" "../tools/eval/kernel_eval.cc evaluator_cuda"
   "../tools/serve/main.cc cuda" "../tools/serve/openapi.cc cuda" "../tools/serve/openapi.cc h100" "../tools/serve/requests.cc h100")

@@ -169,7 +169,7 @@ TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
     EXPECT_EQ(Run(std::string("eval policy p.yaml --policy uniform ") + flag).code, 2) << flag;
 }
 
-// `eval --kernel`, `eval FILE --policy` and `eval --suite` are the spelling of before.
+// `eval --kernel` and `eval FILE --policy` are the spelling of before.
 TEST_F(EvalKernelTest, TheSpellingOfBeforeIsUnderstoodWithANote) {
   Write("k.cu", "void launch() {} // asked\n");
   Write("ks/one.cu", "void launch() {} //\n");
@@ -186,7 +186,7 @@ TEST_F(EvalKernelTest, TheSpellingOfBeforeIsUnderstoodWithANote) {
     EXPECT_EQ(old.out, Run(now).out) << before;
   }
   EXPECT_THAT(Run("eval p.yaml --policy uniform --episodes 1 --json").out, HasSubstr("\"policy\": \"uniform\""));
-  EXPECT_THAT(Run("eval --suite 'problems/*' --kernels ks --evaluator fakes").out, HasSubstr("fast_"));
+  EXPECT_EQ(Run("eval --suite 'problems/*' --kernels ks --evaluator fakes").code, 2);
   EXPECT_EQ(Run("eval p.yaml --policy uniform --quick").code, 2) << "refused as in the new spelling";
 }
 

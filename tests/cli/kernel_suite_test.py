@@ -40,7 +40,7 @@ print(json.dumps(found if "--dispute-bound" in words else dict(found, speedup=2.
 
 class Figures(unittest.TestCase):
     def test_shares_have_wilsons_interval(self):
-        for count, of, low, high in ((0, 0, 0, 1), (0, 10, 0, 0.27754), (5, 10, 0.23659, 0.76341), (10, 10, 0.72246, 1)):
+        for count, of, low, high in ((0, 0, 0, 1), (0, 10, 0, 0.277533), (5, 10, 0.236593, 0.763407), (10, 10, 0.722467, 1)):
             share = suite.share(count, of)
             self.assertAlmostEqual(share["low"], low, 5)
             self.assertAlmostEqual(share["high"], high, 5)
