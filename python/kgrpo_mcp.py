@@ -25,6 +25,13 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from kgrpo_client import Client, ServiceError
 
+parser = argparse.ArgumentParser(prog="kgrpo-host mcp", description=__doc__.split("\n\n")[0],
+                                 epilog="example: claude mcp add kgrpo -- kgrpo-host mcp")
+parser.add_argument("--server", metavar="URL", help="a running service (default: one is started); its token: $KGRPO_TOKEN")
+parser.add_argument("--device", metavar="NAME", help="the GPU to judge for (default: the service's first)")
+parser.add_argument("--evaluator", metavar="PLUGIN", help="for the service that is started, such as evaluator_cuda")
+words = parser.parse_args()  # before the import: help needs no package
+
 try:
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
@@ -193,12 +200,6 @@ def start_service(arguments):
 
 def main():
     global address, device
-    parser = argparse.ArgumentParser(prog="kgrpo-host mcp", description=__doc__.split("\n\n")[0],
-                                     epilog='example: claude mcp add kgrpo -- kgrpo-host mcp')
-    parser.add_argument("--server", metavar="URL", help="a running service (default: one is started); its token: $KGRPO_TOKEN")
-    parser.add_argument("--device", metavar="NAME", help="the GPU to judge for (default: the service's first)")
-    parser.add_argument("--evaluator", metavar="PLUGIN", help="for the service that is started, such as evaluator_cuda")
-    words = parser.parse_args()
     process = None
     try:
         address, device = words.server, words.device
