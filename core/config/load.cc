@@ -227,9 +227,10 @@ class Loader {
 
   // Notes the options that the plugin marks as naming what the run reads.
   void AddInputs(const Schema& schema, const Node& options, const std::string& path) {
-    for (const auto& [key, property] : schema.value("properties", Schema::object()).items()) {
-      const Node* value = options.IsMapping() ? options.Get(key) : nullptr;
-      if (value == nullptr) continue;
+    if (!schema.is_object() || !schema.contains("properties") || !options.IsMapping()) return;
+    for (const auto& [key, property] : schema["properties"].items()) {
+      const Node* value = options.Get(key);
+      if (value == nullptr || !property.is_object()) continue;
       if (const Schema reads = property.value(kReadsKeyword, Schema()); !reads.is_null())
         inputs_.push_back({JoinPath(path, key), value->ToJson(), reads == "content"});
       AddInputs(property, *value, JoinPath(path, key));

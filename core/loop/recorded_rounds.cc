@@ -47,7 +47,7 @@ class Source {
       sources_.merge(database.ReadProblemSources(purpose));
   }
 
-  // Why the round is of something else: "softmax_long", "device (NVIDIA L4)"; "" if it is not.
+  // Why the round is of something else: "softmax_long", "device (the name)"; "" if it is not.
   std::string WhyOther(const OpenProblem& problem, const TrajectoryRecord& trajectory, const RoundRecord& round,
                        uint64_t step) const {
     if (!evaluator_.empty()) return evaluator_;

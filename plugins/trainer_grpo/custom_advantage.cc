@@ -41,7 +41,8 @@ struct SampleGroups {
   trainer::Summary batch;
 };
 
-SampleGroups SampleGroupsOf(const AdvantageOptions& options, std::span<const RoundOutcome> samples, const Advantages& advantages) {
+SampleGroups SampleGroupsOf(const AdvantageOptions& options, std::span<const RoundOutcome> samples,
+                            const Advantages& advantages) {
   SampleGroups all;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (advantages.cut[i]) continue;

@@ -51,7 +51,8 @@ struct Bench {
         trainer(host.get(), ReadGrpoOptions(testing::OptionsJson(GrpoOptionsSchema(), options)), nullptr) {
     policy.FillRandomly(1);
     policy.FreezeReference();
-    trainer.Begin(&testing::BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), steps, 1.0, 6, 0, 0, 0, 0, 0, 0});
+    trainer.Begin(&testing::BigramPolicy::Api(), policy.get(),
+                  {sizeof(kgrpo_trainer_plan), steps, 1.0, 6, 0, 0, 0, 0, 0, 0});
   }
   void Update(const Batch& batch) {
     trainer.Update(testing::PointersTo(batch.samples).data(), batch.samples.size(), sink.get());

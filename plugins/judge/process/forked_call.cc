@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -56,7 +57,9 @@ void OnFault(int number, siginfo_t* info, void*) {
   raise(number);
 }
 
-[[noreturn]] void RunCopy(int words, int processor_seconds, const std::function<void()>& body) {
+// `returned`: shared with the process that waits; set once the body has returned, since the body may call _exit with
+// any code.
+[[noreturn]] void RunCopy(int words, int processor_seconds, const std::function<void()>& body, bool* returned) {
   // Keeps no other descriptor: a copy of another thread's pipe would delay that pipe's end.
   dup2(words, kCallWords);
   closefrom(kCallWords + 1);
@@ -76,6 +79,7 @@ void OnFault(int number, siginfo_t* info, void*) {
   } catch (...) {
     _exit(kThrew);
   }
+  *returned = true;
   _exit(kReturned);
 }
 
@@ -83,6 +87,10 @@ void OnFault(int number, siginfo_t* info, void*) {
 
 CallEnd CallInCopy(const std::string& file, int processor_seconds, const std::function<void()>& body) {
   auto [reader, writer] = process::MakePipe();
+  const auto unmap = [](void* page) { munmap(page, sizeof(bool)); };
+  void* page = mmap(nullptr, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw Error(KGRPO_ERROR_UNAVAILABLE, file + ": no memory for a process of its own");
+  const std::unique_ptr<void, decltype(unmap)> returned(page, unmap);
   pid_t copy;
   {
     const std::lock_guard<std::mutex> lock(g_mutex);  // so that the copy sees Blocks() whole
@@ -90,7 +98,7 @@ CallEnd CallInCopy(const std::string& file, int processor_seconds, const std::fu
   }
   if (copy < 0)
     throw Error(KGRPO_ERROR_UNAVAILABLE, file + ": cannot be run in a process of its own: " + std::strerror(errno));
-  if (copy == 0) RunCopy(writer.get(), processor_seconds, body);
+  if (copy == 0) RunCopy(writer.get(), processor_seconds, body, static_cast<bool*>(page));
   writer.Close();
   const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                         std::chrono::duration<double>(kWall * processor_seconds));
@@ -120,7 +128,7 @@ CallEnd CallInCopy(const std::string& file, int processor_seconds, const std::fu
     end.failure = "threw an exception";
   else if (WEXITSTATUS(status) == kOutOfBounds)
     end.failure = "accesses " + std::exchange(end.words, "") + " out of its bounds";
-  else if (WEXITSTATUS(status) != kReturned)
+  else if (WEXITSTATUS(status) != kReturned || !*static_cast<bool*>(page))
     end.failure = "called exit";
   return end;
 }
