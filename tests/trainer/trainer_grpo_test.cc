@@ -114,11 +114,11 @@ TEST(TrainerGrpo, TheAdvantageMayBeAFormulaOrAProgram) {
   EXPECT_LE(LargestDifference(built_in.Values(), written.Values()), 1e-12);
   EXPECT_LE(LargestDifference(built_in.Values(), program.Values()), 1e-12);
   EXPECT_THAT(ErrorOf([] {
-                Bench({{"advantage", "value - group_meen"}});
+                Bench(nlohmann::json{{"advantage", "value - group_meen"}});
               }),
               HasSubstr("options.advantage: at character 9 of \"value - group_meen\": there is no variable"));
   EXPECT_THAT(ErrorOf([&] {
-                Bench({{"advantage", "ln(value - 99)"}}).Update(batch);
+                Bench(nlohmann::json{{"advantage", "ln(value - 99)"}}).Update(batch);
               }),
               HasSubstr("options.advantage is no finite number where value = "));
   EXPECT_THAT(ErrorOf([&] {
@@ -151,7 +151,7 @@ TEST(TrainerGrpo, RatiosThatCannotCorrectForStaleSamplesAreRefused) {
   plan.max_completion_size = 6;
   plan.max_staleness = 1;
   EXPECT_THAT(ErrorOf([&] {
-                Bench({{"old_logprobs", "recomputed"}}).trainer.CheckPlan(plan);
+                Bench(nlohmann::json{{"old_logprobs", "recomputed"}}).trainer.CheckPlan(plan);
               }),
               HasSubstr("options.old_logprobs: recomputed takes the ratios against the policy of the update"));
   Bench corrected({{"old_logprobs", "recomputed"}, {"importance_sampling_correction", "token_truncate"}});
