@@ -37,9 +37,7 @@ install(DIRECTORY problems configs DESTINATION share/kgrpo COMPONENT runtime)
 install(DIRECTORY docs notes DESTINATION share/doc/kgrpo COMPONENT runtime)
 install(FILES README.md LICENSE NOTICE DESTINATION share/doc/kgrpo COMPONENT runtime)
 
-install(DIRECTORY core/abi/kgrpo core/sdk/kgrpo core/support/kgrpo DESTINATION include COMPONENT development FILES_MATCHING PATTERN "*.h"
-  PATTERN "sdk/loss.h" EXCLUDE PATTERN "sdk/advantage.h" EXCLUDE)  # links to these:
-install(FILES plugins/trainer_grpo/loss.h plugins/trainer_grpo/advantage.h DESTINATION include/kgrpo/sdk COMPONENT development)
+install(DIRECTORY core/abi/kgrpo core/sdk/kgrpo core/support/kgrpo DESTINATION include COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(TARGETS kgrpo_support ARCHIVE DESTINATION lib COMPONENT development)
 install(DIRECTORY examples DESTINATION share/kgrpo COMPONENT development)
 include(CMakePackageConfigHelpers)

@@ -1,6 +1,5 @@
 // loss.h - the GRPO family of losses and their exact derivatives by the log-probabilities, for one sequence at a time.
-// Called by grpo_trainer.cc in double precision, and by trainers of one's own as <kgrpo/sdk/loss.h>; tested in float
-// as well.
+// Called by grpo_trainer.cc in double precision; tested in float as well.
 //
 // Every loss here is  sum over sequences i of weight_i * sum over tokens t of L_it,  with weights that depend only on
 // the sizes of the accumulation window (SequenceWeight). So a window may be cut into any pieces: the pieces' gradients

@@ -1,1 +1,0 @@
-../../../../plugins/trainer_grpo/loss.h
