@@ -148,6 +148,7 @@ TEST_F(RecordedRoundsTest, EstimatesDoNotReplaceMeasurements) {
       TrajectoryRecord& trajectory = step.trajectories.emplace_back();
       trajectory.trajectory = step.trajectories.size() - 1;
       trajectory.problem_name = "map_a";
+      trajectory.baseline_seconds = problems[0].baseline.seconds;
       RoundRecord& round = trajectory.rounds_done.emplace_back();
       round.suggestion = suggestion;
       round.code_a = round.code_b = from;

@@ -228,9 +228,9 @@ TEST(Loss, EstimatorsOfKlAreNonNegativeAndAgreeInTheMean) {
 // Over all tokens that may be drawn, the estimates' mean is the gradient of the entropy by the logits, whatever policy
 // draws them. Its size is TRL's: the mean over tokens, whatever the loss divides by (here 8 of 512 tokens: dr_grpo
 // divides by 512).
-class EntropyBonus : public testing::TestWithParam<LossType> {};
+class EntropyBonus : public ::testing::TestWithParam<LossType> {};
 INSTANTIATE_TEST_SUITE_P(OfEachLoss, EntropyBonus,
-                         testing::Values(LossType::kGrpo, LossType::kBnpo, LossType::kDrGrpo, LossType::kDapo,
+                         ::testing::Values(LossType::kGrpo, LossType::kBnpo, LossType::kDrGrpo, LossType::kDapo,
                                          LossType::kCispo));
 TEST_P(EntropyBonus, ClimbsTheEntropyAtTrlsSize) {
   const std::vector<double> logits = {0.3, -1.2, 0.9, 2.0}, drawn_from = {0.1, 0.4, 0.3, 0.2};
