@@ -37,14 +37,20 @@ std::vector<TrajectoryRecord> ReadUnfinished(RunDatabase& database, const std::s
   const std::string text = database.Get(kUnfinished).value_or("");
   const size_t line = text.find('\n');
   if (line == std::string::npos || (!of.empty() && text.substr(0, line) != of)) return {};
-  return TrajectoriesFromJson(nlohmann::ordered_json::parse(text.substr(line)));
+  std::vector<uint8_t> bytes;
+  for (size_t at = line + 1; at + 1 < text.size(); at += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(at, 2), nullptr, 16)));
+  return TrajectoriesFromJson(nlohmann::ordered_json::from_cbor(bytes));
 }
 
 void KeepUnfinished(RunDatabase& database, RolloutRequest* request) {
   const std::string of = PurposeName(request->purpose) + (" " + std::to_string(request->step));
   std::ranges::move(ReadUnfinished(database, of), std::back_inserter(request->recorded));
   request->unfinished = [&database, of](const std::vector<TrajectoryRecord>& trajectories) {
-    database.Set(kUnfinished, of + "\n" + DumpJson(TrajectoriesToJson(trajectories)));
+    std::string text = of + "\n";  // CBOR, since ids of tokens are bytes, as hexadecimal digits
+    for (const uint8_t byte : nlohmann::ordered_json::to_cbor(TrajectoriesToJson(trajectories)))
+      text += Format("%02x", byte);
+    database.Set(kUnfinished, text);
   };
 }
 
