@@ -118,11 +118,11 @@ RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const Probl
   if (trajectories_.empty() && !others_.empty())
     throw Error(KGRPO_ERROR_INVALID, "no recorded round can be used" + LeftOut());
   for (TrajectoryRecord& trajectory : trajectories_) {
+    std::erase_if(trajectory.rounds_done, IsEstimate);
     for (RoundRecord& round : trajectory.rounds_done) {
       ++rounds_;
       RemoveCost(&round.answer);
       round.evaluate_seconds = 0;
-      if (IsEstimate(round)) continue;
       Node& from = nodes_[KeyOf(trajectory.problem_name, round.code_b)];
       from.by_suggestion.emplace(SuggestionText(round.suggestion), &round);
       if (round.speedup == 0 || !round.evaluation) continue;

@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <fstream>
+
 namespace kgrpo::grpo {
 namespace {
 
@@ -94,21 +96,21 @@ TEST(TrainerGrpo, ShufflesComeFromTheSeedAndDifferByEpochAndUpdate) {
 // The built-in advantage, written as a formula, and by a program.
 TEST(TrainerGrpo, TheAdvantageMayBeAFormulaOrAProgram) {
   const std::string formula = "(value - group_mean) / (group_std + 1e-4)";
-  Bench built_in({{"advantage_group", "problem"}}), written({{"advantage_group", "problem"}, {"advantage", formula}});
+  Bench built_in(nlohmann::json{{"advantage_group", "problem"}}),
+      written(nlohmann::json{{"advantage_group", "problem"}, {"advantage", formula}});
   const std::string script = ::testing::TempDir() + "my_advantage.py";
-  test::Write(script,
-              "import sys, statistics\n"
-              "sys.path.insert(0, '" KGRPO_SOURCE_DIR
-              "/python')\n"
-              "from kgrpo_plugin import advantage, run\n"
-              "@advantage\n"
-              "def mine(samples):\n"
-              "    def of(g):\n"
-              "        return [v for v, h in zip(samples.returns, samples.groups) if h == g]\n"
-              "    return [(v - statistics.mean(of(g))) / (statistics.stdev(of(g)) + 1e-4)\n"
-              "            for v, g in zip(samples.returns, samples.groups)]\n"
-              "run()\n");
-  Bench program({{"advantage_group", "problem"}, {"advantage_program", {"python3", script}}});
+  std::ofstream(script) << "import sys, statistics\n"
+                           "sys.path.insert(0, '" KGRPO_SOURCE_DIR
+                           "/python')\n"
+                           "from kgrpo_plugin import advantage, run\n"
+                           "@advantage\n"
+                           "def mine(samples):\n"
+                           "    def of(g):\n"
+                           "        return [v for v, h in zip(samples.returns, samples.groups) if h == g]\n"
+                           "    return [(v - statistics.mean(of(g))) / (statistics.stdev(of(g)) + 1e-4)\n"
+                           "            for v, g in zip(samples.returns, samples.groups)]\n"
+                           "run()\n";
+  Bench program(nlohmann::json{{"advantage_group", "problem"}, {"advantage_program", {"python3", script}}});
   const Batch batch(built_in.policy, 2, 7);
   for (Bench* bench : {&built_in, &written, &program}) bench->Update(batch);
   EXPECT_LE(LargestDifference(built_in.Values(), written.Values()), 1e-12);
@@ -122,7 +124,7 @@ TEST(TrainerGrpo, TheAdvantageMayBeAFormulaOrAProgram) {
               }),
               HasSubstr("options.advantage is no finite number where value = "));
   EXPECT_THAT(ErrorOf([&] {
-                Bench({{"advantage", formula}, {"leave_one_out", true}});
+                Bench(nlohmann::json{{"advantage", formula}, {"leave_one_out", true}});
               }),
               HasSubstr("replaces advantage_estimator, leave_one_out and scale_rewards"));
 }
