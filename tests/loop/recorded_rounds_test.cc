@@ -261,7 +261,7 @@ TEST_F(RecordedRoundsTest, RoundsOfSomethingElseAreLeftOutByCount) {
   EXPECT_THAT(left_out(), testing::MatchesRegex("; left out: [0-9]+ of another device \\(L4\\)"));
   set("UPDATE rounds SET time_source = 'table'");
   const std::string ours = problems.train[0].name + kContent;
-  set(("INSERT INTO run VALUES('inputs', '{\"problems." + ours + "\": \"new\"}')").c_str());
+  set(("INSERT OR REPLACE INTO run VALUES('inputs', '{\"problems." + ours + "\": \"new\"}')").c_str());
   EXPECT_EQ(left_out({{"problems." + ours, "new"}}), "");
   EXPECT_THAT(left_out({{"problems." + ours, "old"}}), HasSubstr(" of another " + problems.train[0].name));
   // The problem was another one up to step 2.
