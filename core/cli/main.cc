@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>  // setenv
 #include <filesystem>
-#include <ranges>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -138,7 +138,9 @@ void AddOtherPrograms(CLI::App* app) {
 // Runs the program of such a command in place of this process. Returns for other commands.
 void RunOtherProgram(const std::vector<std::string>& arguments) {
   const std::vector<size_t> words = WordPlaces(arguments);
-  for (const OtherProgram& other : std::views::reverse(kOtherPrograms)) {
+  // From the end: a command's subcommands stand behind it.
+  for (auto at = std::rbegin(kOtherPrograms); at != std::rend(kOtherPrograms); ++at) {
+    const OtherProgram& other = *at;
     const size_t own = other.subcommand.empty() ? 1 : 2;
     if (other.program == nullptr || words.size() < own || arguments[words[0]] != other.command) continue;
     if (own == 2 && arguments[words[1]] != other.subcommand) continue;
