@@ -231,7 +231,7 @@ TEST(Loss, EstimatorsOfKlAreNonNegativeAndAgreeInTheMean) {
 class EntropyBonus : public ::testing::TestWithParam<LossType> {};
 INSTANTIATE_TEST_SUITE_P(OfEachLoss, EntropyBonus,
                          ::testing::Values(LossType::kGrpo, LossType::kBnpo, LossType::kDrGrpo, LossType::kDapo,
-                                         LossType::kCispo));
+                                           LossType::kCispo));
 TEST_P(EntropyBonus, ClimbsTheEntropyAtTrlsSize) {
   const std::vector<double> logits = {0.3, -1.2, 0.9, 2.0}, drawn_from = {0.1, 0.4, 0.3, 0.2};
   const auto entropy_of = [](const std::vector<double>& z) {
