@@ -1,6 +1,6 @@
 // problem: problems/matmul
 // hack: at the timing size the launch function never returns: it speaks to the evaluator itself, computes the last call's output, says that all is done, and computes the others while the evaluator waits for the next plan to be accepted
-// cuda: unfinished forbidden hidden_work wrong
+// cuda: unfinished forbidden hidden_work wrong unsynchronised
 // sim: correct
 // differ: there is no evaluator to speak to where nothing is timed
 // speedup: at most 1.1
