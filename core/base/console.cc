@@ -280,11 +280,30 @@ std::string FormatDuration(double seconds) {
   return Format("%lld h %lld min", whole / 3600, whole % 3600 / 60);
 }
 
+size_t TerminalColumns() {
+  winsize size = {};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+std::vector<std::string> Wrap(const std::string& text, size_t width) {
+  std::vector<std::string> lines = {""};
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    std::string& line = lines.back();
+    if (width > 0 && !line.empty() && Columns(line) + 1 + Columns(word) > width)
+      lines.push_back(word);
+    else
+      line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return lines;
+}
+
 Console StandardConsole() {
-  winsize size{};
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
-  const bool known = terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return Console(std::cout, terminal, known ? size.ws_col : 80);
+  const size_t columns = TerminalColumns();
+  return Console(std::cout, isatty(STDOUT_FILENO) != 0, columns > 0 ? columns : 80);
 }
 
 }  // namespace kgrpo

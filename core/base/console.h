@@ -110,6 +110,12 @@ std::string Sparkline(const std::vector<double>& values, size_t width);
 // How many columns a text takes: bytes that continue a UTF-8 character take none.
 size_t Columns(const std::string& text);
 
+// Columns of the terminal on standard output; 0 if that is no terminal.
+size_t TerminalColumns();
+
+// Lines of at most `width` columns, broken at spaces; one line if width is 0. A longer word has a line to itself.
+std::vector<std::string> Wrap(const std::string& text, size_t width);
+
 // "45 s", "3 min 20 s", "2 h 5 min".
 std::string FormatDuration(double seconds);
 

@@ -1,8 +1,6 @@
 #include "cli/command_line.h"
 
 #include <kgrpo/abi.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "base/cancel.h"
+#include "base/console.h"  // TerminalColumns, Wrap
 #include "base/faults.h"
 #include "base/log.h"
 #include "config/diagnostic.h"
@@ -25,19 +24,13 @@ namespace {
 class WrappedHelp : public CLI::Formatter {
  public:
   std::string make_option_desc(const CLI::Option* option) const override {
-    std::string text = CLI::Formatter::make_option_desc(option);
-    winsize size = {};
+    const std::string text = CLI::Formatter::make_option_desc(option);
     constexpr size_t kNames = 30;  // CLI11's column of names
-    if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2 * kNames)
-      return text;
-    const size_t width = size.ws_col - kNames;
-    for (size_t begin = 0; text.size() - begin > width;) {
-      const size_t space = text.rfind(' ', begin + width);
-      if (space == std::string::npos || space <= begin) break;
-      text[space] = '\n';
-      begin = space + 1;
-    }
-    return text;
+    const size_t columns = TerminalColumns();
+    if (columns < 2 * kNames) return text;
+    std::string lines;
+    for (const std::string& line : Wrap(text, columns - kNames)) lines += (lines.empty() ? "" : "\n") + line;
+    return lines;
   }
 };
 

@@ -173,8 +173,6 @@ class Loader {
     FillDefaults(PipelineSchema(), &root_);  // puts them in their place
   }
 
-  bool Trains() const { return request_.roles.contains(Role::kTrainer); }
-
   // The mappings {plugin, options} of a role: one, or each of a list of trainers or observers.
   template <typename Body>
   void ForEachChoice(Role role, Body body) {

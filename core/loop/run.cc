@@ -1,6 +1,7 @@
 #include "loop/run.h"
 
 #include "base/cancel.h"
+#include "base/wall_clock.h"
 #include "config/hidden_keys.h"
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"

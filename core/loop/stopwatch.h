@@ -8,10 +8,6 @@
 
 namespace kgrpo {
 
-inline double SecondsSince1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 // Wall-clock seconds since construction.
 class Stopwatch {
  public:

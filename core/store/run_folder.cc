@@ -117,13 +117,27 @@ void PutBackEarlierArtifacts(const fs::path& path) {
 }  // namespace
 
 bool RunFolder::IsOurs(const std::string& name) {
-  static const std::string ours =
-      " resolved.yaml run.json run.sqlite run.sqlite-wal run.sqlite-shm run.lock run.log rollouts checkpoints kernels "
-      "final "
-      "final.partial artifacts artifacts.earlier report.html dataset resolved.yaml.partial run.json.partial "
-      "metrics.jsonl rounds.jsonl ";
-  const bool is_word = name.find(' ') == std::string::npos;
-  return (is_word && ours.find(" " + name + " ") != std::string::npos) || name.find("tfevents") != std::string::npos;
+  static constexpr std::string_view kOurs[] = {"resolved.yaml",
+                                               "run.json",
+                                               "run.sqlite",
+                                               "run.sqlite-wal",
+                                               "run.sqlite-shm",
+                                               "run.lock",
+                                               "run.log",
+                                               "rollouts",
+                                               "checkpoints",
+                                               "kernels",
+                                               "final",
+                                               "final.partial",
+                                               "artifacts",
+                                               kEarlierArtifacts,
+                                               "report.html",
+                                               "dataset",
+                                               "resolved.yaml.partial",
+                                               "run.json.partial",
+                                               "metrics.jsonl",
+                                               "rounds.jsonl"};
+  return std::ranges::find(kOurs, name) != std::end(kOurs) || name.find("tfevents") != std::string::npos;
 }
 
 std::string RunFolder::WhyKept(const fs::path& path, const std::vector<Input>& inputs) {

@@ -401,8 +401,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   if (finding.transient) evaluation.transient = true;
   if (evaluation.correct) {
     for (const std::string& note : finding.notes) evaluation.diagnosis += " " + note + ".";
-    evaluation.not_judged = finding.not_judged;
-    if (!evaluation.not_judged.empty()) evaluation.diagnosis += " Not judged: " + evaluation.not_judged + ".";
+    evaluation.KeepNotJudged(finding.not_judged);
     if (finding.trouble) evaluation.diagnosis += " Checks: device only: " + finding.trouble.sentence;
     if (interpreted_checks_ && uses_libraries)
       evaluation.diagnosis += " Checks: device only: its host code uses a library that the interpreter lacks.";

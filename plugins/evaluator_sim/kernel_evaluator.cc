@@ -114,8 +114,9 @@ Trouble KernelEvaluator::TryFurtherSizes(Run& run, KernelEvaluation* evaluation)
       problem, run.key, {}, [&](const std::vector<CorrectnessCase>& cases) { return RulesOf(run.open, cases); }};
   if (!options_.timing_size_only)
     how.reference = [&] { return Prepare(run.open, problem.reference_source, run.thorough, &of_reference); };
-  const Trouble trouble = interpreter::TryFurtherSizes(run, how, &evaluation->not_judged);
-  if (!evaluation->not_judged.empty()) evaluation->diagnosis += " Not judged: " + evaluation->not_judged + ".";
+  std::string not_judged = evaluation->not_judged;  // by the call at the timing size
+  const Trouble trouble = interpreter::TryFurtherSizes(run, how, &not_judged);
+  evaluation->KeepNotJudged(std::move(not_judged));
   return trouble;
 }
 

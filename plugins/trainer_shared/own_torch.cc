@@ -1,6 +1,6 @@
 #include "trainer_shared/own_torch.h"
 
-#include <c10/core/Device.h>
+#include <c10/core/CPUAllocator.h>
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
 #include <torch/headeronly/version.h>
@@ -31,19 +31,15 @@ std::string StatedRelease(const std::filesystem::path& folder) {
 
 void RequireOwnTorch() {
   Dl_info info = {};
-  // The member's address is in libc10.so, which lies beside libtorch_cpu.so.
-  const auto member = static_cast<std::string (c10::Device::*)() const>(&c10::Device::str);
-  void* address = nullptr;
-  static_assert(sizeof member >= sizeof address);
-  __builtin_memcpy(&address, &member, sizeof address);
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return;
+  // libc10.so, whose function this is, lies beside libtorch_cpu.so.
+  if (dladdr(reinterpret_cast<const void*>(&c10::GetCPUAllocator), &info) == 0 || info.dli_fname == nullptr) return;
   const std::filesystem::path library(info.dli_fname);
   const std::string found = StatedRelease(library.parent_path().parent_path());
   const std::string own = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + "." +
                           std::to_string(TORCH_VERSION_PATCH);
   if (!found.empty() && found != own)
     throw Error(KGRPO_ERROR_UNAVAILABLE, "built for libtorch " + own + ", found " + found + " (" + library.string() +
-                                             "): pip install torch==" + own + "");
+                                             "): pip install torch==" + own);
 }
 
 }  // namespace kgrpo::trainer

@@ -21,7 +21,7 @@ struct kgrpo_evaluator {};
 namespace kgrpo::fakes {
 namespace {
 
-kgrpo_error* OpenProblem(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
+kgrpo_error* OpenProblem(kgrpo_evaluator*, kgrpo_str directory, kgrpo_problem** out) {
   return Guard([&] {
     auto problem = std::make_unique<kgrpo_problem>();
     problem->name = std::filesystem::path(Copy(directory)).filename();
@@ -87,7 +87,7 @@ void EvaluateReference(const kgrpo_problem& problem, kgrpo_evaluation_sink sink)
   sink.put(sink.context, baseline.ToC().c());
 }
 
-kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
+kgrpo_error* EvaluateSource(kgrpo_evaluator*, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                             kgrpo_evaluation_sink sink) {
   return Guard([&] {
     if (request->reference != 0) return EvaluateReference(*problem, sink);

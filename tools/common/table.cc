@@ -1,6 +1,5 @@
 #include "common/table.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,34 +9,11 @@
 #include <iterator>
 #include <utility>
 
-#include "base/console.h"  // Columns
+#include "base/console.h"  // Columns, TerminalColumns, Wrap
 #include "base/log.h"
 
 namespace kgrpo::cli {
 namespace {
-
-// Columns of the terminal; 0 where the output is not a terminal.
-size_t TerminalColumns() {
-  winsize size = {};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
-
-// Lines of at most `width` characters, broken at spaces; one line where width is 0.
-std::vector<std::string> Wrap(const std::string& text, size_t width) {
-  std::vector<std::string> lines = {""};
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    std::string& line = lines.back();
-    if (width > 0 && !line.empty() && Columns(line) + 1 + Columns(word) > width)
-      lines.push_back(word);
-    else
-      line += (line.empty() ? "" : " ") + word;
-    begin = end + 1;
-  }
-  return lines;
-}
 
 void PrintMarkdown(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
                    bool numbers) {
@@ -91,15 +67,15 @@ void PrintTable(const std::vector<std::string>& header, const std::vector<std::v
 void PrintField(const std::string& label, const std::string& text, const char* colour) {
   constexpr size_t kLabel = 11;
   const char* plain = std::getenv("NO_COLOR");
-  const bool coloured = colour != nullptr && TerminalColumns() > 0 && (plain == nullptr || *plain == '\0');
   const size_t columns = TerminalColumns(), width = columns > kLabel + 20 ? columns - kLabel : 0;
+  const bool coloured = colour != nullptr && columns > 0 && (plain == nullptr || *plain == '\0');
+  const std::string begin = coloured ? "\033[" + std::string(colour) + "m" : "", end_colour = coloured ? "\033[0m" : "";
   std::string rest = PrintableText(text);
   for (std::string head = label; !rest.empty() || !head.empty(); head.clear()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     for (const std::string& line : Wrap(rest.substr(0, end), width)) {
-      std::printf("%-*s%s%s%s\n", static_cast<int>(kLabel), head.c_str(),
-                  coloured ? ("\033[" + std::string(colour) + "m").c_str() : "", line.c_str(),
-                  coloured ? "\033[0m" : "");
+      std::printf("%-*s%s%s%s\n", static_cast<int>(kLabel), head.c_str(), begin.c_str(), line.c_str(),
+                  end_colour.c_str());
       head.clear();
     }
     rest.erase(0, end + 1);

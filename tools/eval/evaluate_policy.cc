@@ -1,6 +1,7 @@
 #include "eval/evaluate_policy.h"
 
 #include <kgrpo/support/closest.h>
+#include "base/wall_clock.h"
 #include "loop/best_kernels.h"
 #include "loop/coder_cost.h"
 #include "loop/heldout.h"

@@ -46,6 +46,9 @@ struct EvalOptions {
   std::string format = "text";        // or json, junit, sarif
   bool require_correct = false;       // else exit code 5
   std::optional<double> min_speedup;  // of a correct kernel, likewise
+
+  // One document about all kernels, at the end.
+  bool IsDocument() const { return format == "junit" || format == "sarif"; }
 };
 
 // Why the kernel fails: what --require or --min-speedup ask for; "" if it does not. `any`: an incorrect kernel fails
@@ -220,10 +223,9 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
       evaluator.Baseline(problem, options.seed.value_or(0), !options.quick, options.show_hidden);
   std::vector<std::optional<Evaluation>> judged(files.size());
   std::mutex mutex;
-  size_t next = 0;                                                            // the first kernel without a line
-  const bool whole = options.format == "junit" || options.format == "sarif";  // one document at the end
+  size_t next = 0;  // the first kernel without a line
   const auto print = [&](size_t i) {
-    if (whole) return;
+    if (options.IsDocument()) return;
     const Evaluation& candidate = *judged[i];
     if (options.json) {
       const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator.Describe());
@@ -299,10 +301,9 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     return kUsage;
   }
   // A folder or --jobs gives a line each, also for one file: a script need not count them.
-  const bool document = options.format == "junit" || options.format == "sarif";
-  if (of_one && document)
+  if (of_one && options.IsDocument())
     throw Error(KGRPO_ERROR_INVALID, "--format " + options.format + " goes with neither --report nor --dispute-bound");
-  if (!of_one && (files.size() > 1 || files != options.kernels || options.jobs > 0 || document))
+  if (!of_one && (files.size() > 1 || files != options.kernels || options.jobs > 0 || options.IsDocument()))
     return EvaluateKernels(globals, options, files);
   return EvaluateKernel(globals, options, files.front());
 }

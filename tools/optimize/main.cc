@@ -14,6 +14,7 @@
 #include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/sha256.h>
 #include "base/console.h"
+#include "base/wall_clock.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "common/output_file.h"

@@ -1,6 +1,7 @@
 #include "optimize/optimize.h"
 
 #include "base/keyed.h"
+#include "base/wall_clock.h"
 #include "loop/coder_cost.h"
 #include "loop/metrics.h"
 #include "loop/prompter.h"

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include <kgrpo/evaluation.h>
+#include "base/wall_clock.h"
 #include "serve/service.h"
 
 namespace kgrpo::serve {
@@ -48,10 +48,6 @@ constexpr const char* kRoutes[] = {"/",
 std::string RouteOf(const std::string& path) {
   if (path.starts_with("/v1/problems/")) return "/v1/problems/{name}";
   return std::ranges::find(kRoutes, path) != std::end(kRoutes) ? path : "other";
-}
-
-double SecondsSince1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace

@@ -40,6 +40,12 @@ struct KernelEvaluation {
   // timing size.
   double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;
 
+  // Keeps what was not judged, and says so at the end of the diagnosis. Nothing for an empty text.
+  void KeepNotJudged(std::string what) {
+    not_judged = std::move(what);
+    if (!not_judged.empty()) diagnosis += " Not judged: " + not_judged + ".";
+  }
+
   // Sets the verdict: correct where there is no trouble, else the trouble's, without a time.
   void Conclude(const Trouble& trouble);
 
