@@ -23,18 +23,14 @@
 namespace kgrpo::bench {
 namespace {
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string Http(const char* status, const std::string& type, const std::string& body) {
   return std::string("HTTP/1.1 ") + status + "\r\nContent-Type: " + type +
          "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-std::string Piece(uint32_t number) {
-  return "  float value_" + std::to_string(number % 100) + " = x[i];";
-}
+std::string Piece(uint32_t number) { return "  float value_" + std::to_string(number % 100) + " = x[i];"; }
 
 std::string RightAnswer(const DelayServerOptions& options) {
   const std::string usage =

@@ -39,23 +39,16 @@ using kgrpo::evaluator_cuda::DeviceEvaluator;
 enum Kind { kPlain, kCrash, kHang, kStickyError, kExit, kKinds };
 constexpr const char* kKindNames[kKinds] = {"plain", "crash", "hang", "sticky_error", "exit"};
 
-Kind KindOf(uint64_t number) {
-  return number % 10 == 9 ? static_cast<Kind>(1 + number / 10 % (kKinds - 1)) : kPlain;
-}
+Kind KindOf(uint64_t number) { return number % 10 == 9 ? static_cast<Kind>(1 + number / 10 % (kKinds - 1)) : kPlain; }
 
 // The code that a launch function of that kind runs before its own work.
 const char* MischiefOf(Kind kind) {
   switch (kind) {
-    case kCrash:
-      return " *(volatile int*)8 = 1;";
-    case kHang:
-      return " soak_spin<<<1, 1>>>(soak_number);";
-    case kStickyError:
-      return " soak_write<<<1, 1>>>(soak_number);";
-    case kExit:
-      return " exit(0);";
-    default:
-      return "";
+    case kCrash: return " *(volatile int*)8 = 1;";
+    case kHang: return " soak_spin<<<1, 1>>>(soak_number);";
+    case kStickyError: return " soak_write<<<1, 1>>>(soak_number);";
+    case kExit: return " exit(0);";
+    default: return "";
   }
 }
 

@@ -138,9 +138,7 @@ class Bench {
   const int repeat_;
 };
 
-const char* NameOf(simt::Mode mode) {
-  return mode == simt::Mode::kPlain ? "plain" : "checked";
-}
+const char* NameOf(simt::Mode mode) { return mode == simt::Mode::kPlain ? "plain" : "checked"; }
 
 void Run(const Arguments& arguments) {
   const kgrpo::bench::SimKernels kernels(arguments.problems, arguments.variants, arguments.folder);

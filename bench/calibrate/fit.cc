@@ -17,9 +17,7 @@ constexpr double kKnown = 0.25;         // factor on the deviation of a measured
 constexpr double kFirstStep = 0.3, kLeastStep = 0.01;  // of a logarithm
 constexpr double kOffsetStep = 1e-6;
 
-double Smooth(double x) {
-  return std::sqrt(x * x + kSmooth * kSmooth) - kSmooth;
-}
+double Smooth(double x) { return std::sqrt(x * x + kSmooth * kSmooth) - kSmooth; }
 
 // Every problem weighs the same.
 double Loss(const Fitted& fitted, const std::vector<const CountedKernel*>& kernels) {

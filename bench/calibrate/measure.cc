@@ -42,9 +42,7 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
 }
 
 // Counts a measurement of a kernel; a kernel that was not correct is never measured again.
-void Count(bool correct, size_t& times) {
-  times = correct && times != kNeverAgain ? times + 1 : kNeverAgain;
-}
+void Count(bool correct, size_t& times) { times = correct && times != kNeverAgain ? times + 1 : kNeverAgain; }
 
 // Number of measurements of each problem,schedule in the file.
 std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {

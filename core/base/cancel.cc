@@ -63,13 +63,9 @@ void KeepOnWithoutReader() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
-void HandleSignalsSilently() {
-  silent = true;
-}
+void HandleSignalsSilently() { silent = true; }
 
-void NoteStepUnderWay(uint64_t step) {
-  step_under_way = step;
-}
+void NoteStepUnderWay(uint64_t step) { step_under_way = step; }
 
 void SetDeadline(double seconds) {
   deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -91,20 +87,14 @@ const char* StopWords() {
   return !by_user && SecondsToDeadline() == 0 ? "stopped at the time limit" : "stopped by the user";
 }
 
-void RequestCancel() {
-  cancel_requested.store(true, std::memory_order_relaxed);
-}
+void RequestCancel() { cancel_requested.store(true, std::memory_order_relaxed); }
 void ClearCancel() {
   cancel_requested.store(false, std::memory_order_relaxed);
   signal_told.store(false, std::memory_order_relaxed);
   deadline = Clock::time_point::max();
 }
 
-CancelScope::CancelScope(const std::atomic<bool>* flag) {
-  thread_flag = flag;
-}
-CancelScope::~CancelScope() {
-  thread_flag = nullptr;
-}
+CancelScope::CancelScope(const std::atomic<bool>* flag) { thread_flag = flag; }
+CancelScope::~CancelScope() { thread_flag = nullptr; }
 
 }  // namespace kgrpo

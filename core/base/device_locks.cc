@@ -16,9 +16,7 @@ using Clock = std::chrono::steady_clock;
 thread_local double seconds_waited = 0;
 std::atomic<double> all_seconds_waited = 0;
 
-std::string NameOf(std::string_view device) {
-  return device == "cuda" ? "cuda:0" : std::string(device);
-}
+std::string NameOf(std::string_view device) { return device == "cuda" ? "cuda:0" : std::string(device); }
 
 }  // namespace
 
@@ -64,13 +62,9 @@ void DeviceLocks::Unlock(std::string_view device) {
   freed_.notify_all();
 }
 
-double DeviceLocks::SecondsWaited() {
-  return seconds_waited;
-}
+double DeviceLocks::SecondsWaited() { return seconds_waited; }
 
-double DeviceLocks::AllSecondsWaited() {
-  return all_seconds_waited;
-}
+double DeviceLocks::AllSecondsWaited() { return all_seconds_waited; }
 
 void DeviceLocks::OpenMachineLock(const std::string& name, Device& device) {
   if (std::exchange(device.opened, true) || !options_.identity) return;

@@ -118,9 +118,7 @@ void ExplainFaults() {
   WatchExit();
 }
 
-void ExpectExit() {
-  exit_expected = true;
-}
+void ExpectExit() { exit_expected = true; }
 
 void WatchExit() {
   // Exit functions run in the reverse order of their registration, and so do the destructors of libraries.

@@ -43,13 +43,9 @@ uint64_t Keyed(uint64_t seed, std::string_view stream, std::span<const uint64_t>
 KeyedStream::KeyedStream(uint64_t seed, std::string_view stream, std::span<const uint64_t> key)
     : state_(Absorb(seed, stream, key)) {}
 
-uint64_t KeyedStream::At(uint64_t index) const {
-  return Block(state_, index, Role::kIndex);
-}
+uint64_t KeyedStream::At(uint64_t index) const { return Block(state_, index, Role::kIndex); }
 
-double KeyedStream::Uniform() {
-  return static_cast<double>(Next() >> 11) * 0x1p-53;
-}
+double KeyedStream::Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 
 uint64_t KeyedStream::Below(uint64_t bound) {
   // Lemire, "Fast random integer generation in an interval" (2019): the product's upper half is uniform after rejecting

@@ -98,9 +98,7 @@ MachineLock::MachineLock(const std::filesystem::path& directory, const std::stri
   line_ = Open(path_);
 }
 
-MachineLock::~MachineLock() {
-  ::close(line_);
-}
+MachineLock::~MachineLock() { ::close(line_); }
 
 // True if another open file holds a place from `begin` on, or one of `bytes` places. Places are read locks, which
 // everybody can hold on a file that is open for reading; a write lock would conflict with them.

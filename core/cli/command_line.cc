@@ -44,14 +44,10 @@ bool AsksForJson(const CLI::App& app) {
 // The word of an exit code in JSON.
 const char* WordOf(int code) {
   switch (code) {
-    case kBadInput:
-      return "invalid";
-    case kUnavailable:
-      return "unavailable";
-    case kInterrupted:
-      return "interrupted";
-    default:
-      return "failed";
+    case kBadInput: return "invalid";
+    case kUnavailable: return "unavailable";
+    case kInterrupted: return "interrupted";
+    default: return "failed";
   }
 }
 
@@ -116,8 +112,6 @@ void PrintError(std::string message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
-void PrintJson(const nlohmann::ordered_json& json) {
-  std::printf("%s\n", DumpJson(json, 2).c_str());
-}
+void PrintJson(const nlohmann::ordered_json& json) { std::printf("%s\n", DumpJson(json, 2).c_str()); }
 
 }  // namespace kgrpo::cli

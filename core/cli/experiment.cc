@@ -37,9 +37,7 @@ std::string RunName(const ExperimentRun& run) {
   return run.variant + (run.seed ? ", seed " + std::to_string(*run.seed) : "");
 }
 
-fs::path FileOf(const PlannedRun& planned) {
-  return planned.config.output_dir + ".yaml";
-}
+fs::path FileOf(const PlannedRun& planned) { return planned.config.output_dir + ".yaml"; }
 
 // The folder that contains all runs' folders.
 fs::path ExperimentFolder(const PlannedRun& planned) {
@@ -150,9 +148,7 @@ pid_t Start(const Globals& globals, const PlannedRun& planned, State state, cons
   ::_exit(kUnavailable);
 }
 
-int CodeOf(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
-}
+int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed; }
 std::string EndOf(int status) {
   if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
   return CodeOf(status) == kFine ? "finished" : "ended with exit code " + std::to_string(CodeOf(status));
@@ -250,9 +246,7 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
   return planned;
 }
 
-std::string NameOfVariant(const ExperimentRun& run) {
-  return "variant \"" + run.variant + "\"";
-}
+std::string NameOfVariant(const ExperimentRun& run) { return "variant \"" + run.variant + "\""; }
 
 std::string RefusalOf(const PlannedRun& planned) {
   try {

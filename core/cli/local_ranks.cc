@@ -188,9 +188,7 @@ class Waiting {
 
 }  // namespace
 
-bool ShouldStartRanks(unsigned ranks) {
-  return ranks > 1 && !ReadLaunch();
-}
+bool ShouldStartRanks(unsigned ranks) { return ranks > 1 && !ReadLaunch(); }
 
 int RunLocalRanks(unsigned ranks) {
   const std::vector<std::string> arguments = OwnArguments();

@@ -186,6 +186,4 @@ int Main(const std::vector<std::string>& given) {
 }  // namespace
 }  // namespace kgrpo::cli
 
-int main(int argc, char** argv) {
-  return kgrpo::cli::Main({argv + 1, argv + argc});
-}
+int main(int argc, char** argv) { return kgrpo::cli::Main({argv + 1, argv + argc}); }

@@ -14,9 +14,7 @@ namespace {
 // The evaluator comes first: a reward may name its metrics.
 constexpr std::array kMade = {Role::kEvaluator, Role::kCoder, Role::kReward, Role::kTrainer, Role::kObserver};
 
-std::string TextOf(const PluginChoice& choice) {
-  return choice.plugin + " " + choice.options.dump() + "\n";
-}
+std::string TextOf(const PluginChoice& choice) { return choice.plugin + " " + choice.options.dump() + "\n"; }
 
 // Returns a key: configurations with equal keys need only one check of this role.
 std::string ChoiceOf(const PipelineConfig& config, Role role) {

@@ -31,9 +31,7 @@ bool IsWithin(std::string_view path, std::string_view key) {
 }
 
 // True if --set can name the key: --set splits a path at these characters.
-bool CanBeNamed(const std::string& key) {
-  return !key.empty() && key.find_first_of(".[]=") == std::string::npos;
-}
+bool CanBeNamed(const std::string& key) { return !key.empty() && key.find_first_of(".[]=") == std::string::npos; }
 
 bool HasAllOf(const Json& mapping, const Json& keys) {
   for (const auto& [key, value] : keys.items()) {

@@ -35,9 +35,7 @@ std::string AsFolderName(std::string text) {
   return text;
 }
 
-std::string LastPart(const std::string& path) {
-  return path.substr(path.rfind('.') + 1);
-}
+std::string LastPart(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 class Reader {
  public:
@@ -217,8 +215,6 @@ Position ExperimentRun::PlaceOf(const std::string& key) const {
   return at;
 }
 
-std::optional<std::vector<ExperimentRun>> ReadExperiment(const LoadRequest& request) {
-  return Reader(request).Read();
-}
+std::optional<std::vector<ExperimentRun>> ReadExperiment(const LoadRequest& request) { return Reader(request).Read(); }
 
 }  // namespace kgrpo

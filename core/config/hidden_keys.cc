@@ -13,13 +13,9 @@ namespace {
 
 constexpr std::string_view kHidden = "[hidden]";
 
-bool IsLetterOrDigit(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0;
-}
+bool IsLetterOrDigit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-bool IsKeyCharacter(char c) {
-  return IsLetterOrDigit(c) || c == '-' || c == '_';
-}
+bool IsKeyCharacter(char c) { return IsLetterOrDigit(c) || c == '-' || c == '_'; }
 
 // Prefixes of the keys of services, the least number of characters after them, and whether these include dashes and
 // underscores: hf_SmolLM2-135M-Instruct-tuned is a folder, since an hf_ key has neither.

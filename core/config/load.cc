@@ -37,9 +37,7 @@ const Schema& SchemaWithReadKeys() {
 }
 
 // The key of a role's part.
-const char* KeyOf(Role role) {
-  return role == Role::kObserver ? "observers" : RoleName(role);
-}
+const char* KeyOf(Role role) { return role == Role::kObserver ? "observers" : RoleName(role); }
 
 class Loader {
  public:

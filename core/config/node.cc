@@ -51,9 +51,7 @@ const Node* Node::Get(std::string_view key) const {
   return member == nullptr ? nullptr : &member->value;
 }
 
-Node* Node::Get(std::string_view key) {
-  return const_cast<Node*>(static_cast<const Node*>(this)->Get(key));
-}
+Node* Node::Get(std::string_view key) { return const_cast<Node*>(static_cast<const Node*>(this)->Get(key)); }
 
 void Node::Erase(std::string_view key) {
   std::erase_if(members, [&](const Member& member) { return member.key == key; });

@@ -21,9 +21,7 @@ std::string Normal(const std::string& path) {
 
 }  // namespace
 
-bool IsPattern(const std::string& text) {
-  return text.find_first_of("*?[") != std::string::npos;
-}
+bool IsPattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
 
 std::vector<std::string> ExpandFolders(const std::string& pattern) {
   std::vector<std::string> folders;

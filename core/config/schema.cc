@@ -263,9 +263,7 @@ bool HasType(const Node& node, const std::string& type) {
   return type == "null" && node.scalar.is_null();
 }
 
-std::string JoinPath(const std::string& path, const std::string& key) {
-  return path.empty() ? key : path + "." + key;
-}
+std::string JoinPath(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
 
 void CheckAgainstSchema(const Node& node, const Schema& schema, const std::string& path,
                         std::vector<Diagnostic>* diagnostics) {
@@ -278,8 +276,6 @@ bool Satisfies(const nlohmann::json& value, const Schema& schema) {
   return objections.empty();
 }
 
-void FillDefaults(const Schema& schema, Node* node) {
-  FillDefaultsWithin(schema, schema, node);
-}
+void FillDefaults(const Schema& schema, Node* node) { FillDefaultsWithin(schema, schema, node); }
 
 }  // namespace kgrpo

@@ -13,39 +13,19 @@
 namespace kgrpo {
 namespace {
 
-bool IsAny(const Schema&) {
-  return true;
-}
-bool IsText(const Schema& value) {
-  return value.is_string();
-}
-bool IsFlag(const Schema& value) {
-  return value.is_boolean();
-}
-bool IsNumber(const Schema& value) {
-  return value.is_number();
-}
-bool IsCount(const Schema& value) {
-  return value.is_number_unsigned();
-}
-bool IsSchema(const Schema& value) {
-  return value.is_object() || value.is_boolean();
-}
+bool IsAny(const Schema&) { return true; }
+bool IsText(const Schema& value) { return value.is_string(); }
+bool IsFlag(const Schema& value) { return value.is_boolean(); }
+bool IsNumber(const Schema& value) { return value.is_number(); }
+bool IsCount(const Schema& value) { return value.is_number_unsigned(); }
+bool IsSchema(const Schema& value) { return value.is_object() || value.is_boolean(); }
 bool IsSchemas(const Schema& value) {
   return value.is_array() && !value.empty() && std::ranges::all_of(value, IsSchema);
 }
-bool IsItems(const Schema& value) {
-  return IsSchema(value) || IsSchemas(value);
-}
-bool IsNamedSchemas(const Schema& value) {
-  return value.is_object() && std::ranges::all_of(value, IsSchema);
-}
-bool IsList(const Schema& value) {
-  return value.is_array() && !value.empty();
-}
-bool IsTexts(const Schema& value) {
-  return value.is_array() && std::ranges::all_of(value, IsText);
-}
+bool IsItems(const Schema& value) { return IsSchema(value) || IsSchemas(value); }
+bool IsNamedSchemas(const Schema& value) { return value.is_object() && std::ranges::all_of(value, IsSchema); }
+bool IsList(const Schema& value) { return value.is_array() && !value.empty(); }
+bool IsTexts(const Schema& value) { return value.is_array() && std::ranges::all_of(value, IsText); }
 bool IsExpression(const Schema& value) {
   try {
     return IsText(value) && (std::regex(value.get<std::string>(), std::regex::ECMAScript), true);

@@ -80,9 +80,7 @@ void SavedModels::SetLaterAside() {
   for (; !later_.empty(); later_.pop_back()) checkpoints_.SetAside(later_.back());
 }
 
-std::string SavedModels::Resume() const {
-  return ResumeCommand(folder_.path().string());
-}
+std::string SavedModels::Resume() const { return ResumeCommand(folder_.path().string()); }
 
 Error SavedModels::WithResumeAdvice(const Error& error, uint64_t step) const {
   std::vector<uint64_t> older;

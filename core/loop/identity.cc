@@ -30,9 +30,7 @@ Json EarlierResumes(const RunFolder& folder) {
   return entries;
 }
 
-std::string TextOf(const std::optional<Json>& value) {
-  return DumpJson(value.value_or(nullptr));
-}
+std::string TextOf(const std::optional<Json>& value) { return DumpJson(value.value_or(nullptr)); }
 
 // All changes of the run's settings, with those of a resume that continues after the step `done`. `now`: the
 // differences from the settings of the last process, even if that was killed while it recorded its own. They include

@@ -34,9 +34,7 @@ bool Measurements::Due(uint64_t step) const {
   return false;
 }
 
-bool Measurements::IsLeft(uint64_t step) {
-  return Due(step) && !database_.HasMetric(step, kHeldoutTime);
-}
+bool Measurements::IsLeft(uint64_t step) { return Due(step) && !database_.HasMetric(step, kHeldoutTime); }
 
 void Measurements::Play(uint64_t step, StepRecord& record, MetricMap& metrics) {
   const Stopwatch watch;

@@ -24,18 +24,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int kFailedCode = 1;
 constexpr std::chrono::milliseconds kBeat{1000};  // between a rank's signs of life
 
-std::string AliveKey(uint32_t rank) {
-  return "alive/" + std::to_string(rank);
-}
-std::string FailedKey(uint32_t rank) {
-  return "failed/" + std::to_string(rank);
-}
-std::string FailingKey(uint64_t order) {
-  return "failing/" + std::to_string(order);
-}
-std::string StateKey(uint32_t rank) {
-  return "state/" + std::to_string(rank);
-}
+std::string AliveKey(uint32_t rank) { return "alive/" + std::to_string(rank); }
+std::string FailedKey(uint32_t rank) { return "failed/" + std::to_string(rank); }
+std::string FailingKey(uint64_t order) { return "failing/" + std::to_string(order); }
+std::string StateKey(uint32_t rank) { return "state/" + std::to_string(rank); }
 const char* const kOverKey = "over";  // set once the leader has logged why the run ends: the exit code of the others
 const char* const kStopKey = "stop";  // the leader's user asked to stop
 
@@ -271,9 +263,7 @@ void Ranks::Watch() {
 }
 
 // The party to report as lost when messages can no longer be exchanged.
-const char* Ranks::PlaceOwner() const {
-  return leads() ? "the ranks' key-value store" : "rank 0";
-}
+const char* Ranks::PlaceOwner() const { return leads() ? "the ranks' key-value store" : "rank 0"; }
 
 void Ranks::LookAround() {
   if (!leads()) transport_.Put(StateKey(rank_), ToText(OwnState()));

@@ -16,9 +16,7 @@
 namespace kgrpo {
 namespace {
 
-std::string KeyOf(const std::string& problem, const std::string& kernel) {
-  return problem + '\n' + kernel;
-}
+std::string KeyOf(const std::string& problem, const std::string& kernel) { return problem + '\n' + kernel; }
 
 // True for a round of an earlier version whose kernel a cheaper evaluator decided (`screen`): its time is an estimate.
 bool IsEstimate(const RoundRecord& round) {

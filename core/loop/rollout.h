@@ -58,9 +58,7 @@ struct RoundsUnderWay {
 using UnderWay = std::function<void(const RoundsUnderWay& rounds)>;
 
 // Rounds of each trajectory that begin one update early, of a step that is begun ahead.
-inline uint32_t RoundsAhead(const LoopConfig& loop) {
-  return (loop.rounds + 1) / 2;
-}
+inline uint32_t RoundsAhead(const LoopConfig& loop) { return (loop.rounds + 1) / 2; }
 
 struct RolloutRequest {
   Purpose purpose = Purpose::kTrain;

@@ -25,9 +25,7 @@ kgrpo_sampling SamplingOf(const SamplingConfig& config) {
 
 namespace {
 
-std::string InputsStream(const std::string& problem) {
-  return "inputs/" + problem;
-}
+std::string InputsStream(const std::string& problem) { return "inputs/" + problem; }
 
 }  // namespace
 

@@ -19,9 +19,7 @@ namespace kgrpo {
 
 namespace {
 
-bool Measures(const PipelineConfig& config) {
-  return config.evaluation.every > 0 && !config.heldout_problems.empty();
-}
+bool Measures(const PipelineConfig& config) { return config.evaluation.every > 0 && !config.heldout_problems.empty(); }
 
 // Returns a function that counts opened problems, and reports 0 at once.
 std::function<void()> Counter(const PipelineConfig& config, const Findings& findings,

@@ -193,14 +193,12 @@ std::vector<TrajectoryRecord> Stage::CollectDemonstrations() {
 void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
                  const std::function<void(const StepRecord&)>& before_training) {
   switch (source_) {
-    case KGRPO_TRAINER_OWN_DATA:
-      return Train({}, record, metrics);
+    case KGRPO_TRAINER_OWN_DATA: return Train({}, record, metrics);
     case KGRPO_TRAINER_DEMONSTRATIONS:
       return Train(demonstrations_->Draw(config_.seed, first_step_, step - first_step_,
                                          config_.stages[index_].demonstrations_per_step),
                    record, metrics);
-    case KGRPO_TRAINER_ROLLOUTS:
-      break;
+    case KGRPO_TRAINER_ROLLOUTS: break;
   }
   if (begun_.empty()) Prepare(step, /*staleness=*/0);
   RolloutRequest& request = begun_.front()->request;

@@ -22,9 +22,7 @@ double MetricOr0(const MetricMap& metrics, const char* name) {
   return found == metrics.end() ? 0.0 : found->second;
 }
 
-std::string Fixed(double value, int digits) {
-  return Format("%.*f", digits, value);
-}
+std::string Fixed(double value, int digits) { return Format("%.*f", digits, value); }
 
 std::string Percent(size_t count, size_t of) {
   return Fixed(of == 0 ? 0 : 100 * static_cast<double>(count) / static_cast<double>(of), 0) + "%";

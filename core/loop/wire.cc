@@ -215,32 +215,22 @@ OwnedSamples SamplesFromJson(const Json& all) {
 Json LoadOrder(kgrpo_policy_copy copy, const std::filesystem::path& folder) {
   return {{"do", "load"}, {"copy", static_cast<int>(copy)}, {"folder", std::filesystem::absolute(folder).string()}};
 }
-Json BeginOrder(size_t stage, bool freeze) {
-  return {{"do", "begin"}, {"stage", stage}, {"freeze", freeze}};
-}
+Json BeginOrder(size_t stage, bool freeze) { return {{"do", "begin"}, {"stage", stage}, {"freeze", freeze}}; }
 Json RestoreOrder(size_t stage, const std::filesystem::path& state) {
   return {{"do", "restore"}, {"stage", stage}, {"state", std::filesystem::absolute(state).string()}};
 }
-Json SaveOrder(size_t stage) {
-  return {{"do", "save"}, {"stage", stage}};
-}
+Json SaveOrder(size_t stage) { return {{"do", "save"}, {"stage", stage}}; }
 Json TrainOrder(size_t stage, std::span<const kgrpo_sample> samples) {
   return {{"do", "train"}, {"stage", stage}, {"samples", SamplesToJson(samples)}};
 }
-Json CollectOrder(const RolloutRequest& request) {
-  return {{"do", "collect"}, {"request", RequestToJson(request)}};
-}
-Json EndOrder(int exit_code) {
-  return {{"do", "end"}, {"code", exit_code}};
-}
+Json CollectOrder(const RolloutRequest& request) { return {{"do", "collect"}, {"request", RequestToJson(request)}}; }
+Json EndOrder(int exit_code) { return {{"do", "end"}, {"code", exit_code}}; }
 
 std::string ToBytes(const Json& json) {
   const std::vector<uint8_t> bytes = Json::to_cbor(json);
   return {bytes.begin(), bytes.end()};
 }
 
-Json FromBytes(const std::string& bytes) {
-  return Json::from_cbor(bytes);
-}
+Json FromBytes(const std::string& bytes) { return Json::from_cbor(bytes); }
 
 }  // namespace kgrpo

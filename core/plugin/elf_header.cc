@@ -23,22 +23,14 @@ std::optional<Header> ReadHeader(const std::filesystem::path& path) {
 
 std::string MachineName(unsigned machine) {
   switch (machine) {
-    case EM_X86_64:
-      return "x86-64";
-    case EM_AARCH64:
-      return "aarch64";
-    case EM_386:
-      return "32-bit x86";
-    case EM_ARM:
-      return "32-bit ARM";
-    case EM_RISCV:
-      return "RISC-V";
-    case EM_PPC64:
-      return "POWER";
-    case EM_S390:
-      return "s390";
-    default:
-      return "machine " + std::to_string(machine) + " (ELF's number)";
+    case EM_X86_64: return "x86-64";
+    case EM_AARCH64: return "aarch64";
+    case EM_386: return "32-bit x86";
+    case EM_ARM: return "32-bit ARM";
+    case EM_RISCV: return "RISC-V";
+    case EM_PPC64: return "POWER";
+    case EM_S390: return "s390";
+    default: return "machine " + std::to_string(machine) + " (ELF's number)";
   }
 }
 

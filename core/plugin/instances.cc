@@ -126,9 +126,7 @@ Problem::~Problem() {
   api_->close_problem(evaluator_, raw_);
 }
 
-std::string Problem::name() const {
-  return Copy(info_->name);
-}
+std::string Problem::name() const { return Copy(info_->name); }
 
 Evaluation Evaluator::Evaluate(const Problem& problem, const kgrpo_evaluate_request& request, const char* what) {
   const PluginCall call = Calling("evaluate");

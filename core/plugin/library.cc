@@ -81,19 +81,11 @@ PluginLibrary::PluginLibrary(const std::filesystem::path& path)
   if (plugin_->name.size == 0) throw Error(KGRPO_ERROR_INVALID, "its kgrpo_plugin has no name");
 }
 
-std::string PluginLibrary::name() const {
-  return Copy(plugin_->name);
-}
-std::string PluginLibrary::version() const {
-  return Copy(plugin_->version);
-}
-std::string PluginLibrary::summary() const {
-  return Copy(plugin_->summary);
-}
+std::string PluginLibrary::name() const { return Copy(plugin_->name); }
+std::string PluginLibrary::version() const { return Copy(plugin_->version); }
+std::string PluginLibrary::summary() const { return Copy(plugin_->summary); }
 
-bool PluginLibrary::Plays(Role role) const {
-  return plugin_->get_interface(Str(RoleInterface(role))) != nullptr;
-}
+bool PluginLibrary::Plays(Role role) const { return plugin_->get_interface(Str(RoleInterface(role))) != nullptr; }
 
 const kgrpo_transport_interface* PluginLibrary::transport() const {
   return static_cast<const kgrpo_transport_interface*>(

@@ -48,9 +48,7 @@ kgrpo_chat_options ToC(const ChatOptions& options, const kgrpo_policy_info& info
 
 }  // namespace
 
-const kgrpo_policy_info& Policy::info() const {
-  return *api()->info(raw());
-}
+const kgrpo_policy_info& Policy::info() const { return *api()->info(raw()); }
 
 std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
   const std::vector<kgrpo_message> c = ToC(messages, info());
@@ -267,11 +265,7 @@ void Policy::Load(kgrpo_policy_copy copy, const std::string& directory) {
   Check(trainer_api()->load(raw(), copy, Str(directory)));
 }
 
-const kgrpo_policy_interface* Policy::trainer_api() const {
-  return &lent_->table;
-}
-uint64_t Policy::reference_version() const {
-  return lent_->reference_version;
-}
+const kgrpo_policy_interface* Policy::trainer_api() const { return &lent_->table; }
+uint64_t Policy::reference_version() const { return lent_->reference_version; }
 
 }  // namespace kgrpo

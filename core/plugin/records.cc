@@ -28,8 +28,6 @@ Completion Completion::FromC(const kgrpo_completion& c) {
   return completion;
 }
 
-const char* FinishReasonName(kgrpo_finish_reason reason) {
-  return reason == KGRPO_FINISH_STOP ? "stop" : "length";
-}
+const char* FinishReasonName(kgrpo_finish_reason reason) { return reason == KGRPO_FINISH_STOP ? "stop" : "length"; }
 
 }  // namespace kgrpo

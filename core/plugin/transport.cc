@@ -28,9 +28,7 @@ Transport::Transport(const PluginLibrary& library, const kgrpo_host* host, const
   Check(api_->create(host, Str(options), &raw_));
 }
 
-Transport::~Transport() {
-  api_->destroy(raw_);
-}
+Transport::~Transport() { api_->destroy(raw_); }
 
 std::string Transport::Broadcast(std::string bytes, uint32_t root) {
   const PluginCall call(plugin_, "collective");
@@ -42,9 +40,7 @@ std::string Transport::Broadcast(std::string bytes, uint32_t root) {
   return bytes;
 }
 
-void Transport::Put(const std::string& key, const std::string& value) {
-  Check(api_->put(raw_, Str(key), Str(value)));
-}
+void Transport::Put(const std::string& key, const std::string& value) { Check(api_->put(raw_, Str(key), Str(value))); }
 
 std::optional<std::string> Transport::Get(const std::string& key) {
   std::string value;

@@ -15,9 +15,7 @@ namespace {
 
 namespace mustache = kainjow::mustache;
 
-mustache::data Number(uint32_t number) {
-  return mustache::data(std::to_string(number));
-}
+mustache::data Number(uint32_t number) { return mustache::data(std::to_string(number)); }
 
 mustache::data Speedup(double speedup) {
   if (speedup <= 0) return mustache::data(false);
@@ -93,9 +91,7 @@ mustache::data Root(const PromptState& state) {
 
 }  // namespace
 
-std::vector<TemplateMistake> CheckTemplate(const std::string& text) {
-  return CheckTemplate(text, PromptVariables());
-}
+std::vector<TemplateMistake> CheckTemplate(const std::string& text) { return CheckTemplate(text, PromptVariables()); }
 
 struct PromptTemplate::Compiled {
   explicit Compiled(const std::string& text) : mustache(text) {
@@ -129,8 +125,6 @@ bool ShortenHistory(PromptState* state) {
   return true;
 }
 
-std::string PromptTemplate::Render(const PromptState& state) const {
-  return compiled_->mustache.render(Root(state));
-}
+std::string PromptTemplate::Render(const PromptState& state) const { return compiled_->mustache.render(Root(state)); }
 
 }  // namespace kgrpo

@@ -90,9 +90,7 @@ Checkpoints::Checkpoints(const fs::path& directory, FaultPoints faults)
   }
 }
 
-fs::path Checkpoints::PathOf(uint64_t step) const {
-  return directory_ / ("step-" + std::to_string(step));
-}
+fs::path Checkpoints::PathOf(uint64_t step) const { return directory_ / ("step-" + std::to_string(step)); }
 
 void Checkpoints::Write(const CheckpointState& state, const std::function<void(const fs::path&)>& fill) {
   const fs::path target = PathOf(state.step);

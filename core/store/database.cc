@@ -17,30 +17,21 @@ namespace kgrpo {
 
 const char* PurposeName(Purpose purpose) {
   switch (purpose) {
-    case Purpose::kTrain:
-      return "train";
-    case Purpose::kDemonstration:
-      return "demonstration";
-    case Purpose::kHeldout:
-      return "heldout";
-    case Purpose::kEvaluation:
-      return "evaluation";
-    case Purpose::kSearch:
-      return "search";
-    case Purpose::kGreedy:
-      return "greedy";
+    case Purpose::kTrain: return "train";
+    case Purpose::kDemonstration: return "demonstration";
+    case Purpose::kHeldout: return "heldout";
+    case Purpose::kEvaluation: return "evaluation";
+    case Purpose::kSearch: return "search";
+    case Purpose::kGreedy: return "greedy";
   }
   return "unknown";
 }
 
 const char* RoundPartName(RoundPart part) {
   switch (part) {
-    case RoundPart::kCoder:
-      return "coder";
-    case RoundPart::kEvaluator:
-      return "evaluator";
-    case RoundPart::kReward:
-      return "reward";
+    case RoundPart::kCoder: return "coder";
+    case RoundPart::kEvaluator: return "evaluator";
+    case RoundPart::kReward: return "reward";
   }
   return "unknown";
 }
@@ -111,9 +102,7 @@ void RunDatabase::SetFinished(double time) {
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
 }
 
-void RunDatabase::SetUnfinished() {
-  database_.Execute("DELETE FROM run WHERE key IN ('finished', 'ended_early')");
-}
+void RunDatabase::SetUnfinished() { database_.Execute("DELETE FROM run WHERE key IN ('finished', 'ended_early')"); }
 
 void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml,
                                const std::string& inputs) {

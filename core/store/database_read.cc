@@ -38,9 +38,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly) : database
   database_.Execute("BEGIN");  // all that is read is of one moment, though a run may be writing
 }
 
-RunDatabase RunDatabase::ToRead(const std::filesystem::path& path) {
-  return RunDatabase(path, ReadOnly());
-}
+RunDatabase RunDatabase::ToRead(const std::filesystem::path& path) { return RunDatabase(path, ReadOnly()); }
 
 std::vector<uint64_t> RunDatabase::StepsWithRounds(Purpose purpose) {
   std::vector<uint64_t> steps;

@@ -109,9 +109,7 @@ Files FilesOf(const Input& input) {
   return files;
 }
 
-bool IsRun(const Json& value) {
-  return value.is_string() && IsFile(fs::path(value.get<std::string>()) / "run.sqlite");
-}
+bool IsRun(const Json& value) { return value.is_string() && IsFile(fs::path(value.get<std::string>()) / "run.sqlite"); }
 
 // A run's configuration and what it has recorded; finished_at tells two runs of one configuration apart.
 std::string DigestOfRun(const fs::path& folder) {

@@ -22,19 +22,11 @@ std::vector<ChatMessage> MessagesFromJson(const std::string& text) {
   return messages;
 }
 
-std::string MetricsToJson(const std::vector<Metric>& metrics) {
-  return DumpJson(MetricsJson(metrics));
-}
-std::vector<Metric> MetricsFromJson(const std::string& text) {
-  return MetricsFrom(Json::parse(text));
-}
+std::string MetricsToJson(const std::vector<Metric>& metrics) { return DumpJson(MetricsJson(metrics)); }
+std::vector<Metric> MetricsFromJson(const std::string& text) { return MetricsFrom(Json::parse(text)); }
 
-std::string RemarksToJson(const std::vector<Remark>& remarks) {
-  return DumpJson(RemarksJson(remarks));
-}
-std::vector<Remark> RemarksFromJson(const std::string& text) {
-  return RemarksFrom(Json::parse(text));
-}
+std::string RemarksToJson(const std::vector<Remark>& remarks) { return DumpJson(RemarksJson(remarks)); }
+std::vector<Remark> RemarksFromJson(const std::string& text) { return RemarksFrom(Json::parse(text)); }
 
 Json ChangeToJson(const SettingChange& change) {
   return {{"after_step", change.after_step},

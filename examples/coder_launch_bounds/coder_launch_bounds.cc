@@ -36,9 +36,7 @@ kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_coder** out) {
       [&] { *out = new kgrpo_coder{nlohmann::json::parse(kgrpo::View(options)).at("threads").get<int>()}; });
 }
 
-void Destroy(kgrpo_coder* self) {
-  delete self;
-}
+void Destroy(kgrpo_coder* self) { delete self; }
 
 // An accepted request is answered exactly once. A coder that waits for a service answers later, from a thread of its
 // own; one that is as quick as this answers at once.

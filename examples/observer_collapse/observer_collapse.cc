@@ -39,9 +39,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_observer** 
   });
 }
 
-void Destroy(kgrpo_observer* self) {
-  delete self;
-}
+void Destroy(kgrpo_observer* self) { delete self; }
 
 // A run begins, or a resumed one goes on after the step run->done.
 kgrpo_error* Begin(kgrpo_observer* self, const kgrpo_run_info*) {

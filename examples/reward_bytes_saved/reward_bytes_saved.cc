@@ -39,9 +39,7 @@ kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_reward** out) {
   });
 }
 
-void Destroy(kgrpo_reward* self) {
-  delete self;
-}
+void Destroy(kgrpo_reward* self) { delete self; }
 
 // The metric of that name; `otherwise` where the evaluator gives none.
 double MetricOf(const kgrpo_evaluation* evaluation, std::string_view name, double otherwise) {

@@ -57,9 +57,7 @@ std::vector<std::string> ReadExamples(const std::string& folder) {
   return texts;
 }
 
-kgrpo_str OptionsSchema() {
-  return {kOptionsSchema, sizeof(kOptionsSchema) - 1};
-}
+kgrpo_str OptionsSchema() { return {kOptionsSchema, sizeof(kOptionsSchema) - 1}; }
 
 kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_coder** out) {
   return Guard([&] {
@@ -67,9 +65,7 @@ kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_coder** out) {
   });
 }
 
-void Destroy(kgrpo_coder* self) {
-  delete self;
-}
+void Destroy(kgrpo_coder* self) { delete self; }
 
 kgrpo_error* Implement(kgrpo_coder*, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {

@@ -14,17 +14,13 @@ struct kgrpo_coder {
 namespace kgrpo::coder_engine {
 namespace {
 
-kgrpo_str Schema() {
-  return Str(OptionsSchema());
-}
+kgrpo_str Schema() { return Str(OptionsSchema()); }
 
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_coder** out) {
   return policy::GuardLibtorch([&] { *out = new kgrpo_coder{{host, ReadOptions(View(options))}}; });
 }
 
-void Destroy(kgrpo_coder* self) {
-  delete self;
-}
+void Destroy(kgrpo_coder* self) { delete self; }
 
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
@@ -33,9 +29,7 @@ kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kg
   });
 }
 
-void Cancel(kgrpo_coder* self) {
-  self->coder.Cancel();
-}
+void Cancel(kgrpo_coder* self) { self->coder.Cancel(); }
 
 kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink) {
   return Guard([&] {

@@ -39,12 +39,8 @@ inline std::string Dollars(double value) {
 
 // Estimates the tokens of a text from its length, too high rather than too low: English has four to five bytes a token,
 // code three to four.
-inline uint64_t TokensAtMost(uint64_t bytes) {
-  return bytes / 3 + 1;
-}
-inline uint64_t TokensAtMost(std::string_view text) {
-  return TokensAtMost(text.size());
-}
+inline uint64_t TokensAtMost(uint64_t bytes) { return bytes / 3 + 1; }
+inline uint64_t TokensAtMost(std::string_view text) { return TokensAtMost(text.size()); }
 
 class Budget {
  public:

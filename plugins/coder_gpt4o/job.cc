@@ -33,17 +33,10 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
   const bool answered = completion.outcome == Completion::Outcome::kAnswered;
   estimated_ = estimated_ || (answered && !completion.usage_known) || (!reused && completion.lost_attempts > 0);
   switch (completion.outcome) {
-    case Completion::Outcome::kAnswered:
-      break;
-    case Completion::Outcome::kFailed:
-      End(KGRPO_CODER_FAILED, completion.message);
-      return false;
-    case Completion::Outcome::kCancelled:
-      End(KGRPO_CODER_FAILED, "cancelled");
-      return false;
-    case Completion::Outcome::kFatal:
-      Fail(KGRPO_ERROR_UNAVAILABLE, completion.message);
-      return false;
+    case Completion::Outcome::kAnswered: break;
+    case Completion::Outcome::kFailed: End(KGRPO_CODER_FAILED, completion.message); return false;
+    case Completion::Outcome::kCancelled: End(KGRPO_CODER_FAILED, "cancelled"); return false;
+    case Completion::Outcome::kFatal: Fail(KGRPO_ERROR_UNAVAILABLE, completion.message); return false;
   }
   const bool joined = !text_.empty();
   text_ = joined ? coder_shared::JoinAnswer(std::move(text_), completion.text) : completion.text;
@@ -72,9 +65,7 @@ void Job::Lose(const Completion& completion, double cost) {
   attempts_ += completion.attempts;
 }
 
-void Job::End(kgrpo_coder_outcome outcome, const std::string& message) {
-  Deliver(outcome, "", message);
-}
+void Job::End(kgrpo_coder_outcome outcome, const std::string& message) { Deliver(outcome, "", message); }
 
 void Job::Fail(kgrpo_error_code code, const std::string& message) {
   done_.done(done_.context, nullptr, MakeError(code, message));

@@ -40,9 +40,7 @@ namespace {
 using coder_gpt4o::Mode;
 using coder_gpt4o::Recording;
 
-kgrpo_str OptionsSchema() {
-  return Str(coder_gpt4o::OptionsSchema());
-}
+kgrpo_str OptionsSchema() { return Str(coder_gpt4o::OptionsSchema()); }
 
 // Opens the recording that the options name, read-only; throws if it is none.
 std::shared_ptr<Recording> OpenNamed(const std::string& named) {
@@ -165,9 +163,7 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
   });
 }
 
-void Destroy(kgrpo_coder* self) {
-  delete self;
-}
+void Destroy(kgrpo_coder* self) { delete self; }
 
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
@@ -176,9 +172,7 @@ kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kg
   });
 }
 
-void Cancel(kgrpo_coder* self) {
-  self->coder->Cancel();
-}
+void Cancel(kgrpo_coder* self) { self->coder->Cancel(); }
 
 kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink) {
   return Guard([&] {

@@ -102,9 +102,7 @@ bool LooksLikeADatabase(const fs::path& file) {
   return stream.gcount() == 0 || beginning == kBeginning;
 }
 
-double UnixNow() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double UnixNow() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 RecordedCompletion Read(const Statement& row) {
   RecordedCompletion recorded;

@@ -30,19 +30,14 @@ constexpr char kOptionsSchema[] = R"({
 
 kgrpo_coder_outcome OutcomeOf(kgrpo::coder_offline::Status status) {
   switch (status) {
-    case kgrpo::coder_offline::Status::kOk:
-      return KGRPO_CODER_OK;
-    case kgrpo::coder_offline::Status::kNotApplicable:
-      return KGRPO_CODER_NOT_APPLICABLE;
-    case kgrpo::coder_offline::Status::kUnclear:
-      return KGRPO_CODER_UNCLEAR;
+    case kgrpo::coder_offline::Status::kOk: return KGRPO_CODER_OK;
+    case kgrpo::coder_offline::Status::kNotApplicable: return KGRPO_CODER_NOT_APPLICABLE;
+    case kgrpo::coder_offline::Status::kUnclear: return KGRPO_CODER_UNCLEAR;
   }
   return KGRPO_CODER_FAILED;
 }
 
-kgrpo_str OptionsSchema() {
-  return {kOptionsSchema, sizeof(kOptionsSchema) - 1};
-}
+kgrpo_str OptionsSchema() { return {kOptionsSchema, sizeof(kOptionsSchema) - 1}; }
 
 kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_coder** out) {
   return Guard([&] {
@@ -54,9 +49,7 @@ kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_coder** out) {
   });
 }
 
-void Destroy(kgrpo_coder* self) {
-  delete self;
-}
+void Destroy(kgrpo_coder* self) { delete self; }
 
 kgrpo_error* Implement(kgrpo_coder*, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {

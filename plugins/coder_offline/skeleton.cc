@@ -52,9 +52,7 @@ Obstacle Unless(const std::vector<std::string>& options, const std::string& reas
   };
 }
 
-Obstacle NeedsTile() {
-  return Unless({"tile"}, "there is no shared-memory tile yet");
-}
+Obstacle NeedsTile() { return Unless({"tile"}, "there is no shared-memory tile yet"); }
 
 Obstacle NeedsSecondKernel(const std::string& function) {
   return [=](const Program& program) { return program.FindFunction(function) == nullptr ? kOneKernel : ""; };
@@ -71,25 +69,17 @@ Rule RestrictRule() {
   return {kRestrict, "pointers marked const __restrict__, inputs read through the read-only path"};
 }
 
-Rule BlockRule(int preferred) {
-  return {kBlock, "blocks of @value@ threads", {64, 128, 256, 512, 1024}, preferred};
-}
+Rule BlockRule(int preferred) { return {kBlock, "blocks of @value@ threads", {64, 128, 256, 512, 1024}, preferred}; }
 
 Rule UnrollRule(const std::string& what, Obstacle why_not) {
   return {kUnroll, what + " unrolled @value@ times", {2, 4, 8}, 4, std::move(why_not)};
 }
 
-Rule VectorRule(const std::string& done) {
-  return {kVectorize, done, {2, 4}, 4};
-}
+Rule VectorRule(const std::string& done) { return {kVectorize, done, {2, 4}, 4}; }
 
-Rule GridStrideRule() {
-  return {kGridStride, "a grid-stride loop over a grid that just fills the device"};
-}
+Rule GridStrideRule() { return {kGridStride, "a grid-stride loop over a grid that just fills the device"}; }
 
-Rule InterchangeRule() {
-  return {kCoalesce, "row and column interchanged, so that access is coalesced"};
-}
+Rule InterchangeRule() { return {kCoalesce, "row and column interchanged, so that access is coalesced"}; }
 
 Rule FastRule() {
   const auto why_not = [](const Program& program) {
@@ -137,9 +127,7 @@ std::string CallText(const Function& function, const std::function<std::string(c
   return function.name + "(" + Join(parts, ", ") + ")";
 }
 
-std::string Component(int k) {
-  return std::string(".") + "xyzw"[k];
-}
+std::string Component(int k) { return std::string(".") + "xyzw"[k]; }
 
 std::string VectorLoad(const std::string& type, const std::string& variable, const std::string& pointer) {
   return Fill("const @type@ @variable@ = reinterpret_cast<const @type@*>(@pointer@)[i];\n",
@@ -150,9 +138,7 @@ std::string UnrollPragma(const Schedule& schedule) {
   return schedule.Has("unroll") ? "#pragma unroll " + std::to_string(schedule.Get("unroll", 1)) : "";
 }
 
-int ChunkOf(const Schedule& schedule) {
-  return std::max(1, schedule.Get("chunk", 1) / schedule.Get("vectorize", 1));
-}
+int ChunkOf(const Schedule& schedule) { return std::max(1, schedule.Get("chunk", 1) / schedule.Get("vectorize", 1)); }
 
 std::string ElementLoop(const Schedule& schedule, const std::string& plain, const std::string& body,
                         const std::string& single) {

@@ -132,13 +132,9 @@ int NumberFor(const std::vector<Word>& words, const std::vector<Found>& found, s
 
 }  // namespace
 
-std::string_view NameOf(Technique technique) {
-  return kTechniques[static_cast<size_t>(technique)].second;
-}
+std::string_view NameOf(Technique technique) { return kTechniques[static_cast<size_t>(technique)].second; }
 
-std::string_view OptionOf(Technique technique) {
-  return kTechniques[static_cast<size_t>(technique)].first;
-}
+std::string_view OptionOf(Technique technique) { return kTechniques[static_cast<size_t>(technique)].first; }
 
 std::vector<Ask> Understand(std::string_view text) {
   const std::vector<Word> words = Words(text.substr(0, kLongestSuggestion));

@@ -6,9 +6,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-bool IsWordCharacter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
+bool IsWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 const Value& ValueOf(const Values& values, const std::string& name) {
   const auto found = values.find(name);

@@ -30,9 +30,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_coder** out
   return Guard([&] { *out = new kgrpo_coder{Pool(Host(host), "coder", ReadOptions(View(options)))}; });
 }
 
-void Destroy(kgrpo_coder* self) {
-  delete self;
-}
+void Destroy(kgrpo_coder* self) { delete self; }
 
 // Reads the program's answer. A failure of the program fails this request only, and its message is kept.
 CoderAnswer Read(const nlohmann::json& result, const std::exception_ptr& error, const std::string& current) {
@@ -66,9 +64,7 @@ kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kg
   });
 }
 
-void Cancel(kgrpo_coder* self) {
-  self->pool.Cancel();
-}
+void Cancel(kgrpo_coder* self) { self->pool.Cancel(); }
 
 kgrpo_error* Suggestions(const kgrpo_coder* self, kgrpo_text_sink sink) {
   return Guard([&] {

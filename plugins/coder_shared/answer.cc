@@ -21,9 +21,7 @@ struct Outcome {
 };
 using Found = std::optional<Outcome>;
 
-std::string InQuotes(std::string_view text) {
-  return "\"" + OneLine(text) + "\"";
-}
+std::string InQuotes(std::string_view text) { return "\"" + OneLine(text) + "\""; }
 
 Found As(kgrpo_coder_outcome outcome, std::string message, bool applies = true) {
   return applies ? Found({outcome, std::move(message), ""}) : std::nullopt;

@@ -38,9 +38,7 @@ std::string Joined(const std::vector<std::string_view>& lines) {
   return text;
 }
 
-bool IsEmpty(std::string_view line) {
-  return Trimmed(line).empty();
-}
+bool IsEmpty(std::string_view line) { return Trimmed(line).empty(); }
 
 // Removes `count(line)` bytes from each line that is not empty; nothing if that is 0 for one of them.
 template <typename Count>
@@ -169,8 +167,6 @@ std::string WithLines(std::string_view answer) {
   return text.find_first_of("{[") == 0 ? text : EscapedLineEnds(std::move(text));
 }
 
-std::string WithPlainApostrophes(std::string_view text) {
-  return Replaced(text, {{"\u2019", "'"}});
-}
+std::string WithPlainApostrophes(std::string_view text) { return Replaced(text, {{"\u2019", "'"}}); }
 
 }  // namespace kgrpo::coder_shared

@@ -73,9 +73,7 @@ constexpr string_view kForeign =  // parts of words
 
 constexpr string_view kInvariant = "\u4e0d\u53d8\u91cf";  // "loop invariant" contains the Chinese "unchanged"
 
-bool IsIn(string_view list, const std::string& word) {
-  return Contains(list, " " + word + " ");
-}
+bool IsIn(string_view list, const std::string& word) { return Contains(list, " " + word + " "); }
 
 Sign SignIn(string_view comment) {
   constexpr string_view kDots = "\u2026", kOtherDots = "\u22ee";

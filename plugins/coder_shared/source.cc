@@ -13,13 +13,9 @@ namespace {
 using cuda_source::Closes, cuda_source::Lex, cuda_source::Token;
 using Tokens = std::vector<Token>;
 
-bool Is(const Tokens& tokens, size_t i, std::string_view text) {
-  return i < tokens.size() && tokens[i].Is(text);
-}
+bool Is(const Tokens& tokens, size_t i, std::string_view text) { return i < tokens.size() && tokens[i].Is(text); }
 
-bool IsName(const Tokens& tokens, size_t i) {
-  return i < tokens.size() && tokens[i].kind == Token::Kind::kIdentifier;
-}
+bool IsName(const Tokens& tokens, size_t i) { return i < tokens.size() && tokens[i].kind == Token::Kind::kIdentifier; }
 
 // True if the parenthesis at `open` is followed by a body.
 bool HasBody(const Tokens& tokens, const std::vector<size_t>& closes, size_t open) {

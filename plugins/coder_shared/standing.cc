@@ -50,9 +50,7 @@ constexpr string_view kFaults =
     "ignore it|ignore the|discard|a mistake|is invalid|is slower|is flawed|is racy|hangs|not safe|not right|n't right|"
     "not what";
 
-bool Has(string_view text, string_view phrases) {
-  return FindAny(text, phrases) < text.size();
-}
+bool Has(string_view text, string_view phrases) { return FindAny(text, phrases) < text.size(); }
 
 // The sentences of a text in lower case; clauses too.
 std::vector<string_view> Sentences(string_view text) {
@@ -91,9 +89,7 @@ std::string TitleOf(const CodeBlock& block) {
 
 }  // namespace
 
-bool IsAlternative(const CodeBlock& block) {
-  return Has(TitleOf(block), kAlternatives);
-}
+bool IsAlternative(const CodeBlock& block) { return Has(TitleOf(block), kAlternatives); }
 
 // The words of a title decide in this order; a comment on the code's first line may only make it an old one.
 Standing StandingOf(const CodeBlock& block) {

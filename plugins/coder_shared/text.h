@@ -24,19 +24,11 @@ size_t FindAny(std::string_view text, std::string_view phrases);
 // The bytes of the phrase with which the text begins; 0 if there is none.
 size_t StartsWithAny(std::string_view text, std::string_view phrases);
 
-inline bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+inline bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // Unlike std::isalpha and std::isalnum these take any char.
-inline bool IsLetter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-inline bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-inline bool IsWord(char c) {
-  return IsLetter(c) || IsDigit(c) || c == '_';
-}
+inline bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+inline bool IsWord(char c) { return IsLetter(c) || IsDigit(c) || c == '_'; }
 
 }  // namespace kgrpo::coder_shared

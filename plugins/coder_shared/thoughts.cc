@@ -176,9 +176,7 @@ std::string TextOfParts(std::string answer) {
 
 }  // namespace
 
-bool IsThoughtful(std::string_view name) {
-  return FindAny(name, kWords) < name.size();
-}
+bool IsThoughtful(std::string_view name) { return FindAny(name, kWords) < name.size(); }
 
 std::string WithoutThoughts(std::string answer, bool* unfinished) {
   *unfinished = false;

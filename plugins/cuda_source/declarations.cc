@@ -69,9 +69,7 @@ std::string CudaSource::PlaceOf(size_t token) const {
   return place.file + ":" + std::to_string(place.line);
 }
 
-int CudaSource::LineOf(size_t token) const {
-  return FilePlaceOf(token).line;
-}
+int CudaSource::LineOf(size_t token) const { return FilePlaceOf(token).line; }
 
 SourcePlace CudaSource::FilePlaceOf(size_t token) const {
   const size_t offset = token < reader_.size() ? reader_.At(token).begin : text_.size();

@@ -12,9 +12,7 @@ namespace {
 bool IsIdentifierStart(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
-bool IsIdentifierPart(char c) {
-  return IsIdentifierStart(c) || std::isdigit(static_cast<unsigned char>(c));
-}
+bool IsIdentifierPart(char c) { return IsIdentifierStart(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
 class Lexer {
  public:
@@ -199,9 +197,7 @@ size_t SkipBlanks(std::string_view text, size_t at) {
 
 }  // namespace
 
-LexedSource Lex(std::string_view source) {
-  return Lexer(source).Run();
-}
+LexedSource Lex(std::string_view source) { return Lexer(source).Run(); }
 
 std::vector<size_t> Closes(const std::vector<Token>& tokens, bool* balanced) {
   constexpr std::string_view kOpening = "([{", kClosing = ")]}";

@@ -169,9 +169,7 @@ Device::~Device() {
   cudaStreamDestroy(stream_);
 }
 
-void Device::Use() const {
-  CheckCuda(cudaSetDevice(index_), "choosing the device");
-}
+void Device::Use() const { CheckCuda(cudaSetDevice(index_), "choosing the device"); }
 
 void Device::MeasureCeilings() {
   const uint64_t bytes = std::min<uint64_t>(uint64_t{1} << 30, FreeBytes() / 8) / 256 * 256;
@@ -251,9 +249,7 @@ void Device::FlushCache() const {
   CheckCuda(cudaMemsetAsync(flush_, 0, flush_bytes_, stream_), "flushing the cache");
 }
 
-void Device::Wait() const {
-  CheckCuda(cudaStreamSynchronize(stream_), "waiting for the device");
-}
+void Device::Wait() const { CheckCuda(cudaStreamSynchronize(stream_), "waiting for the device"); }
 
 void Device::PreparePeek(const std::vector<Place>& places) {
   place_count_ = static_cast<uint32_t>(std::min(places.size(), kMostPlaces));
@@ -296,9 +292,7 @@ uint64_t Device::CountOther(const void* memory, uint64_t bytes, uint8_t value) c
   return count;
 }
 
-LentMemory::~LentMemory() {
-  cudaFree(data_);
-}
+LentMemory::~LentMemory() { cudaFree(data_); }
 
 void LentMemory::Release() {
   cudaFree(data_);

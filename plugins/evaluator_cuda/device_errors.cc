@@ -14,37 +14,27 @@ Trouble TroubleOf(int32_t launch_error, int32_t wait_error) {
   const auto error = static_cast<cudaError_t>(wait_error != cudaSuccess ? wait_error : launch_error);
   const std::string words = std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error) + ".";
   switch (error) {
-    case cudaSuccess:
-      return {};
+    case cudaSuccess: return {};
     case cudaErrorIllegalAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
-    case cudaErrorHardwareStackError:
-      return {"out_of_bounds", "The device stopped it: " + words};
-    case cudaErrorMisalignedAddress:
-      return {"misaligned", "The device stopped it: " + words};
+    case cudaErrorHardwareStackError: return {"out_of_bounds", "The device stopped it: " + words};
+    case cudaErrorMisalignedAddress: return {"misaligned", "The device stopped it: " + words};
     case cudaErrorAssert:
     case cudaErrorIllegalInstruction:
-    case cudaErrorLaunchFailure:
-      return {"trap", "The device stopped it: " + words};
-    case cudaErrorLaunchTimeout:
-      return {"timeout", "The device stopped it: " + words};
-    case cudaErrorMemoryAllocation:
-      return {"out_of_memory", "The launch function failed: " + words};
+    case cudaErrorLaunchFailure: return {"trap", "The device stopped it: " + words};
+    case cudaErrorLaunchTimeout: return {"timeout", "The device stopped it: " + words};
+    case cudaErrorMemoryAllocation: return {"out_of_memory", "The launch function failed: " + words};
     case cudaErrorInvalidConfiguration:
     case cudaErrorLaunchOutOfResources:
     case cudaErrorInvalidValue:
     case cudaErrorInvalidDeviceFunction:
-    case cudaErrorCooperativeLaunchTooLarge:
-      return {"invalid_launch", "The launch function failed: " + words};
+    case cudaErrorCooperativeLaunchTooLarge: return {"invalid_launch", "The launch function failed: " + words};
     case cudaErrorNoKernelImageForDevice:
-    case cudaErrorUnsupportedPtxVersion:
-      return {"unsupported", "The launch function failed: " + words};
+    case cudaErrorUnsupportedPtxVersion: return {"unsupported", "The launch function failed: " + words};
     case cudaErrorECCUncorrectable:
-    case cudaErrorDevicesUnavailable:
-      return {"device_fault", "The device itself failed: " + words};
-    default:
-      return {"crash", "The launch function failed: " + words};
+    case cudaErrorDevicesUnavailable: return {"device_fault", "The device itself failed: " + words};
+    default: return {"crash", "The launch function failed: " + words};
   }
 }
 

@@ -21,26 +21,16 @@ constexpr int kDtypes = static_cast<int>(evaluator::DType::kUint16) + 1;
 __host__ __device__ int64_t UnitOf(const DrawTask& task) {
   return task.draw.kind == Draw::Kind::kByte || task.draw.kind == Draw::Kind::kCopy ? 16 : 1;
 }
-__host__ __device__ int64_t UnitOf(const CompareTask&) {
-  return 1;
-}
+__host__ __device__ int64_t UnitOf(const CompareTask&) { return 1; }
 
 int BlocksFor(int64_t work) {
   return static_cast<int>(std::clamp<int64_t>((work + kThreads - 1) / kThreads, 1, kMostBlocks));
 }
 
-__device__ void Store(float* at, double value) {
-  *at = static_cast<float>(value);
-}
-__device__ void Store(double* at, double value) {
-  *at = value;
-}
-__device__ void Store(__half* at, double value) {
-  *at = __double2half(value);
-}
-__device__ void Store(__nv_bfloat16* at, double value) {
-  *at = __double2bfloat16(value);
-}
+__device__ void Store(float* at, double value) { *at = static_cast<float>(value); }
+__device__ void Store(double* at, double value) { *at = value; }
+__device__ void Store(__half* at, double value) { *at = __double2half(value); }
+__device__ void Store(__nv_bfloat16* at, double value) { *at = __double2bfloat16(value); }
 template <typename T>
 __device__ void Store(T* at, double value) {
   *at = static_cast<T>(value);
@@ -81,12 +71,8 @@ __device__ void DrawElements(const Draw& draw, evaluator::FloatFormat format, T*
   for (int64_t i = first + threadIdx.x; i < end; i += kThreads) {
     const uint64_t bits = evaluator::RandomBits(draw.key, static_cast<uint64_t>(i));
     switch (draw.kind) {
-      case Draw::Kind::kBell:
-        Store(target + i, draw.a + draw.b * evaluator::BellCurve(bits));
-        break;
-      case Draw::Kind::kUniform:
-        Store(target + i, draw.a + (draw.b - draw.a) * evaluator::UniformReal(bits));
-        break;
+      case Draw::Kind::kBell: Store(target + i, draw.a + draw.b * evaluator::BellCurve(bits)); break;
+      case Draw::Kind::kUniform: Store(target + i, draw.a + (draw.b - draw.a) * evaluator::UniformReal(bits)); break;
       case Draw::Kind::kSparse: {
         const double place = evaluator::UniformReal(evaluator::RandomBits(draw.chosen, static_cast<uint64_t>(i)));
         Store(target + i, place < draw.a ? evaluator::BellCurve(bits) : 0.0);
@@ -100,15 +86,12 @@ __device__ void DrawElements(const Draw& draw, evaluator::FloatFormat format, T*
       case Draw::Kind::kExtremes:
         Store(target + i, evaluator::ExtremeValue(bits, format, draw.infinities, draw.nans));
         break;
-      case Draw::Kind::kConstant:
-        Store(target + i, draw.a);
-        break;
+      case Draw::Kind::kConstant: Store(target + i, draw.a); break;
       case Draw::Kind::kWhole:
         StoreWhole(target + i, draw.low + static_cast<int64_t>(__umul64hi(bits, draw.range)));
         break;
       case Draw::Kind::kByte:
-      case Draw::Kind::kCopy:
-        break;
+      case Draw::Kind::kCopy: break;
     }
   }
 }
@@ -127,18 +110,10 @@ __device__ void FillBytes(const Draw& draw, uint8_t* target, int64_t first, int6
     target[i] = copies ? source[i] : static_cast<uint8_t>(word);
 }
 
-__device__ double Load(const float* at) {
-  return *at;
-}
-__device__ double Load(const double* at) {
-  return *at;
-}
-__device__ double Load(const __half* at) {
-  return __half2float(*at);
-}
-__device__ double Load(const __nv_bfloat16* at) {
-  return __bfloat162float(*at);
-}
+__device__ double Load(const float* at) { return *at; }
+__device__ double Load(const double* at) { return *at; }
+__device__ double Load(const __half* at) { return __half2float(*at); }
+__device__ double Load(const __nv_bfloat16* at) { return __bfloat162float(*at); }
 __device__ void AddUp(unsigned long long count, unsigned long long* total) {
   for (int offset = 16; offset > 0; offset /= 2) count += __shfl_down_sync(0xffffffffu, count, offset);
   if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(total, count);
@@ -209,29 +184,19 @@ __global__ void ReadKernel(const uint4* memory, uint64_t words, unsigned long lo
 template <typename Body>
 __device__ void WithType(DType dtype, Body body) {
   switch (dtype) {
-    case DType::kFloat32:
-      return body(static_cast<float*>(nullptr));
-    case DType::kFloat64:
-      return body(static_cast<double*>(nullptr));
-    case DType::kFloat16:
-      return body(static_cast<__half*>(nullptr));
-    case DType::kBfloat16:
-      return body(static_cast<__nv_bfloat16*>(nullptr));
-    case DType::kInt32:
-      return body(static_cast<int32_t*>(nullptr));
-    case DType::kInt64:
-      return body(static_cast<int64_t*>(nullptr));
-    case DType::kInt8:
-      return body(static_cast<int8_t*>(nullptr));
+    case DType::kFloat32: return body(static_cast<float*>(nullptr));
+    case DType::kFloat64: return body(static_cast<double*>(nullptr));
+    case DType::kFloat16: return body(static_cast<__half*>(nullptr));
+    case DType::kBfloat16: return body(static_cast<__nv_bfloat16*>(nullptr));
+    case DType::kInt32: return body(static_cast<int32_t*>(nullptr));
+    case DType::kInt64: return body(static_cast<int64_t*>(nullptr));
+    case DType::kInt8: return body(static_cast<int8_t*>(nullptr));
     case DType::kUint8:
     case DType::kBool:  // a byte that is 0 or 1
       return body(static_cast<uint8_t*>(nullptr));
-    case DType::kUint32:
-      return body(static_cast<uint32_t*>(nullptr));
-    case DType::kInt16:
-      return body(static_cast<int16_t*>(nullptr));
-    case DType::kUint16:
-      return body(static_cast<uint16_t*>(nullptr));
+    case DType::kUint32: return body(static_cast<uint32_t*>(nullptr));
+    case DType::kInt16: return body(static_cast<int16_t*>(nullptr));
+    case DType::kUint16: return body(static_cast<uint16_t*>(nullptr));
   }
 }
 

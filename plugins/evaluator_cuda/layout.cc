@@ -5,9 +5,7 @@
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-uint64_t Aligned(uint64_t bytes) {
-  return (bytes + Layout::kAlignment - 1) / Layout::kAlignment * Layout::kAlignment;
-}
+uint64_t Aligned(uint64_t bytes) { return (bytes + Layout::kAlignment - 1) / Layout::kAlignment * Layout::kAlignment; }
 
 }  // namespace
 

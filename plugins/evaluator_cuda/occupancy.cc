@@ -17,9 +17,7 @@ T RoundedUp(T value, T grain) {
 
 }  // namespace
 
-uint32_t ResidentBlocks::Least() const {
-  return std::min({by_registers, by_shared_memory, by_threads, by_blocks});
-}
+uint32_t ResidentBlocks::Least() const { return std::min({by_registers, by_shared_memory, by_threads, by_blocks}); }
 
 ResidentBlocks CountResidentBlocks(const Multiprocessor& has, const BlockNeeds& needs) {
   const uint32_t warps = (needs.threads + kWarp - 1) / kWarp;

@@ -16,9 +16,7 @@ constexpr uint64_t kPlacements = 2;
 constexpr uint64_t kPlacementPeriod = 1024;
 
 // Sets take turns: a set's neighbour in number has the other placement.
-constexpr uint64_t PlacementOf(uint64_t set) {
-  return set % kPlacements;
-}
+constexpr uint64_t PlacementOf(uint64_t set) { return set % kPlacements; }
 
 // Reorders `shuffled`: the first `leading` sets have `placement`, and the placements alternate after them while sets of
 // both are left. Otherwise the order stays. A batch of `leading` calls and one with an even number more, both from the

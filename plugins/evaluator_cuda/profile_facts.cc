@@ -68,9 +68,7 @@ std::optional<double> FindValue(const ProfiledKernel& kernel, const std::string&
   return found == kernel.counts.end() ? std::nullopt : std::optional<double>(found->second);
 }
 
-double Seconds(const ProfiledKernel& kernel) {
-  return FindValue(kernel, kDuration).value_or(0) * 1e-9;
-}
+double Seconds(const ProfiledKernel& kernel) { return FindValue(kernel, kDuration).value_or(0) * 1e-9; }
 
 // Returns the reasons with their shares of the time that warps are resident, largest first.
 std::vector<std::pair<Stall, double>> StallShares(const ProfiledKernel& kernel) {

@@ -20,9 +20,7 @@ using process::Subprocess;
 constexpr const char* kInstalled = "/opt/nvidia";  // where NVIDIA's packages put Nsight Compute
 constexpr int kMostKernels = 32;  // of a call that are profiled: each is run once for every few counters
 
-bool IsProgram(const std::string& path) {
-  return access(path.c_str(), X_OK) == 0;
-}
+bool IsProgram(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
 std::string FindNcu(const std::string& cuda_home) {
   std::vector<std::string> places;

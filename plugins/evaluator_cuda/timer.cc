@@ -52,13 +52,9 @@ Timer::Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, 
       order_key_(order_key),
       sets_(std::clamp(options.memory_bytes / inputs.set_bytes(), FewestSets(inputs.set_bytes()), kMostSets)) {}
 
-uint64_t Timer::FewestSets(uint64_t set_bytes) {
-  return set_bytes < kLargeSet ? kUsualSets : kPlacements;
-}
+uint64_t Timer::FewestSets(uint64_t set_bytes) { return set_bytes < kLargeSet ? kUsualSets : kPlacements; }
 
-uint64_t Timer::Random(uint64_t bound) {
-  return evaluator::UniformBelow(evaluator::RandomBits(key_, drawn_++), bound);
-}
+uint64_t Timer::Random(uint64_t bound) { return evaluator::UniformBelow(evaluator::RandomBits(key_, drawn_++), bound); }
 
 std::vector<uint64_t> Timer::Shuffled(uint64_t count) {
   std::vector<uint64_t> order(count);

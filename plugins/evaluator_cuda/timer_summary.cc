@@ -54,8 +54,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   };
   switch (
       WhoseRoundsAreFlat(flat(candidates), flat(references), candidates.size() - ratios.size(), candidates.size())) {
-    case FlatRounds::kFew:
-      break;
+    case FlatRounds::kFew: break;
     case FlatRounds::kOfCandidate:
       return {"hidden_work",
               "A batch of many calls takes no longer than one of few: the time is not spent in its calls."};

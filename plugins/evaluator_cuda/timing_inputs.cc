@@ -79,8 +79,7 @@ Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
     case Distribution::Kind::kPermutation:
     case Distribution::Kind::kOffsets:
     case Distribution::Kind::kTorchScript:
-    case Distribution::Kind::kSource:
-      break;  // DrawnByTheHost
+    case Distribution::Kind::kSource: break;  // DrawnByTheHost
   }
   return draw;
 }

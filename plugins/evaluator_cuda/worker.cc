@@ -34,9 +34,7 @@ constexpr double kQueueSeconds = 30e-3;  // for launching all calls of a plan wi
 constexpr double kStallSeconds = 5;      // a worker that does not read must not hold up the evaluator for longer
 constexpr size_t kLargestAnswer = 1 << 16;
 
-double Since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Returns whether the worker may load the candidate's code a second time (worker/placement.h). Not if the candidate
 // names a kernel or variable to a runtime function that the worker does not replace (worker/interposed.cc), nor if
@@ -57,12 +55,9 @@ bool MayBePlaced(const evaluator::CompiledKernel& kernel) {
 
 std::string SignalText(int signal) {
   switch (signal) {
-    case SIGSEGV:
-      return "a segmentation fault (device pointers cannot be followed by host code)";
-    case SIGABRT:
-      return "abort()";
-    default:
-      return std::string(strsignal(signal)) + " (signal " + std::to_string(signal) + ")";
+    case SIGSEGV: return "a segmentation fault (device pointers cannot be followed by host code)";
+    case SIGABRT: return "abort()";
+    default: return std::string(strsignal(signal)) + " (signal " + std::to_string(signal) + ")";
   }
 }
 

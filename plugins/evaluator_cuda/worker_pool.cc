@@ -113,9 +113,7 @@ std::unique_ptr<Worker> WorkerPool::Take(bool quick) {
   return worker;
 }
 
-bool WorkerPool::IsQuickLocked(const Worker& worker) const {
-  return worker.launch_seconds() <= kAsQuick * quickest_;
-}
+bool WorkerPool::IsQuickLocked(const Worker& worker) const { return worker.launch_seconds() <= kAsQuick * quickest_; }
 
 bool WorkerPool::IsQuick(const Worker& worker) {
   const std::lock_guard<std::mutex> lock(mutex_);

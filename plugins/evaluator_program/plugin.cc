@@ -30,9 +30,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_evaluator**
   return Guard([&] { *out = new kgrpo_evaluator{Pool(Host(host), "evaluator", ReadOptions(View(options)))}; });
 }
 
-void Destroy(kgrpo_evaluator* self) {
-  delete self;
-}
+void Destroy(kgrpo_evaluator* self) { delete self; }
 
 kgrpo_error* OpenProblem(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
   return Guard([&] {
@@ -41,13 +39,9 @@ kgrpo_error* OpenProblem(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_probl
   });
 }
 
-void CloseProblem(kgrpo_evaluator*, kgrpo_problem* problem) {
-  delete problem;
-}
+void CloseProblem(kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; }
 
-const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
-  return &problem->opened.info();
-}
+const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) { return &problem->opened.info(); }
 
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
@@ -60,9 +54,7 @@ kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo
   });
 }
 
-kgrpo_str Describe(const kgrpo_evaluator* self) {
-  return Str(self->pool.description());
-}
+kgrpo_str Describe(const kgrpo_evaluator* self) { return Str(self->pool.description()); }
 
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   Schema,

@@ -41,9 +41,7 @@ constexpr char kSchema[] = R"json({
   }
 })json";
 
-kgrpo_str OptionsSchema() {
-  return {kSchema, sizeof kSchema - 1};
-}
+kgrpo_str OptionsSchema() { return {kSchema, sizeof kSchema - 1}; }
 
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evaluator** out) {
   return Guard([&] {
@@ -63,21 +61,15 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
   });
 }
 
-void Destroy(kgrpo_evaluator* self) {
-  delete self;
-}
+void Destroy(kgrpo_evaluator* self) { delete self; }
 
 kgrpo_error* OpenOne(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
   return Guard([&] { *out = new kgrpo_problem{self->evaluator.Open(Copy(directory))}; });
 }
 
-void Close(kgrpo_evaluator*, kgrpo_problem* problem) {
-  delete problem;
-}
+void Close(kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; }
 
-const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
-  return &problem->problem->info();
-}
+const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) { return &problem->problem->info(); }
 
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
@@ -90,9 +82,7 @@ kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo
   });
 }
 
-kgrpo_str Describe(const kgrpo_evaluator* self) {
-  return Str(self->evaluator.description());
-}
+kgrpo_str Describe(const kgrpo_evaluator* self) { return Str(self->evaluator.description()); }
 
 constexpr kgrpo_evaluator_interface kInterface = {
     sizeof(kgrpo_evaluator_interface), OptionsSchema, Create, Destroy, OpenOne, Close, ProblemInfo, Evaluate, Describe,

@@ -15,13 +15,9 @@ using Json = nlohmann::ordered_json;
 // Limit for the first answer: `check` and `plugins validate` make an instance too, and should not seem to hang.
 constexpr double kFirstWaitSeconds = 5;
 
-Json Parsed(const HttpAnswer& answer) {
-  return Json::parse(answer.body, nullptr, false);
-}
+Json Parsed(const HttpAnswer& answer) { return Json::parse(answer.body, nullptr, false); }
 
-bool IsObject(const HttpAnswer& answer) {
-  return Parsed(answer).is_object();
-}
+bool IsObject(const HttpAnswer& answer) { return Parsed(answer).is_object(); }
 
 std::string NameOf(const std::string& directory) {
   const std::filesystem::path path = std::filesystem::path(directory).lexically_normal();

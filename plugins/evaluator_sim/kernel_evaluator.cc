@@ -22,9 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
 
@@ -155,9 +153,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   return evaluation;
 }
 
-std::string KernelEvaluator::TimeSource() const {
-  return device_.name + " model";
-}
+std::string KernelEvaluator::TimeSource() const { return device_.name + " model"; }
 
 std::string KernelEvaluator::Describe() const {
   return "compiler: " + compiler_.Describe() + "\nsandbox: " + sandbox_.description() + "\ndevice: " + TimeSource() +

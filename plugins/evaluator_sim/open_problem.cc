@@ -56,9 +56,7 @@ OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& c
     : evaluator::OpenProblem(problem, cache_directory, rules),
       kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {}
 
-uint64_t OpenProblem::TimingKey() const {
-  return evaluator::KeyFromText(problem.digest);
-}
+uint64_t OpenProblem::TimingKey() const { return evaluator::KeyFromText(problem.digest); }
 
 // The key covers everything that the expected values depend on. The sources of the evaluator count because they draw
 // the inputs and, without an oracle, run the reference.
@@ -68,9 +66,7 @@ std::string OpenProblem::ExpectedKey(TimingSet set) const {
       .substr(0, 40);
 }
 
-OpenProblem::~OpenProblem() {
-  g_kept_timing_bytes -= kept_bytes_;
-}
+OpenProblem::~OpenProblem() { g_kept_timing_bytes -= kept_bytes_; }
 
 // The bounds on errors, by parameter. Of whole numbers: exact ones, as far as the reference keeps to them.
 std::vector<evaluator::ErrorBound> OpenProblem::Bounds(TimingSet set, const std::vector<evaluator::Argument>& arguments,

@@ -22,9 +22,7 @@ struct Record {
 };
 
 // Rounds up to a multiple of eight, so that records are aligned.
-uint64_t Padded(uint64_t bytes) {
-  return (bytes + 7) / 8 * 8;
-}
+uint64_t Padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 // The dtype of an output's expected values in the file: half the bytes of a double or less. Rounded to 16 bits, as the
 // kernel's own results are, they would be off by as much as these.

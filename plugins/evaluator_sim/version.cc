@@ -4,8 +4,6 @@
 
 namespace kgrpo::evaluator_sim {
 
-const char* SourceDigest() {
-  return KGRPO_SOURCE_DIGEST;
-}
+const char* SourceDigest() { return KGRPO_SOURCE_DIGEST; }
 
 }  // namespace kgrpo::evaluator_sim

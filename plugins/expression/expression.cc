@@ -44,37 +44,25 @@ void DefineFunctions(mu::Parser* parser) {
 std::string Words(const mu::Parser::exception_type& error) {
   const std::string token = "\"" + error.GetToken() + "\"";
   switch (error.GetCode()) {
-    case mu::ecUNEXPECTED_EOF:
-      return "it ends where a value is expected";
+    case mu::ecUNEXPECTED_EOF: return "it ends where a value is expected";
     case mu::ecUNEXPECTED_OPERATOR:
     case mu::ecUNEXPECTED_ARG_SEP:
       return (error.GetToken().empty() ? "something" : token) + " stands where a value is expected";
     case mu::ecUNEXPECTED_VAL:
     case mu::ecUNEXPECTED_VAR:
     case mu::ecUNEXPECTED_FUN:
-    case mu::ecUNEXPECTED_STR:
-      return "an operator is missing before " + token;
-    case mu::ecUNASSIGNABLE_TOKEN:
-      return token + " means nothing in an expression";
-    case mu::ecUNEXPECTED_PARENS:
-      return "the bracket " + token + " is not expected there";
-    case mu::ecMISSING_PARENS:
-      return "this bracket is not closed";
-    case mu::ecUNTERMINATED_STRING:
-      return "a text that begins with \" is not closed";
-    case mu::ecTOO_MANY_PARAMS:
-      return "too many arguments of " + token;
-    case mu::ecTOO_FEW_PARAMS:
-      return "too few arguments of " + token;
-    case mu::ecSTRING_EXPECTED:
-      return "metric takes a name in quotes: metric(\"registers\")";
+    case mu::ecUNEXPECTED_STR: return "an operator is missing before " + token;
+    case mu::ecUNASSIGNABLE_TOKEN: return token + " means nothing in an expression";
+    case mu::ecUNEXPECTED_PARENS: return "the bracket " + token + " is not expected there";
+    case mu::ecMISSING_PARENS: return "this bracket is not closed";
+    case mu::ecUNTERMINATED_STRING: return "a text that begins with \" is not closed";
+    case mu::ecTOO_MANY_PARAMS: return "too many arguments of " + token;
+    case mu::ecTOO_FEW_PARAMS: return "too few arguments of " + token;
+    case mu::ecSTRING_EXPECTED: return "metric takes a name in quotes: metric(\"registers\")";
     case mu::ecVAL_EXPECTED:
-    case mu::ecSTR_RESULT:
-      return "a number is expected, and not a text";
-    case mu::ecMISPLACED_COLON:
-      return "\":\" without a \"?\" before it";
-    case mu::ecMISSING_ELSE_CLAUSE:
-      return "\"a ? b\" without \": c\"";
+    case mu::ecSTR_RESULT: return "a number is expected, and not a text";
+    case mu::ecMISPLACED_COLON: return "\":\" without a \"?\" before it";
+    case mu::ecMISSING_ELSE_CLAUSE: return "\"a ? b\" without \": c\"";
     default: {
       std::string message = error.GetMsg();
       if (!message.empty()) message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));

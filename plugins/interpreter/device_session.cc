@@ -29,18 +29,12 @@ constexpr double kMallocSeconds = 2e-6, kMapSeconds = 45e-6, kFreeSeconds = 7.4e
 
 std::string SignalText(int signal) {
   switch (signal) {
-    case SIGSEGV:
-      return "a segmentation fault (device pointers cannot be followed by host code)";
-    case SIGABRT:
-      return "abort()";
-    case SIGFPE:
-      return "a division by zero";
-    case SIGBUS:
-      return "a bus error";
-    case SIGILL:
-      return "an illegal instruction";
-    default:
-      return "signal " + std::to_string(signal);
+    case SIGSEGV: return "a segmentation fault (device pointers cannot be followed by host code)";
+    case SIGABRT: return "abort()";
+    case SIGFPE: return "a division by zero";
+    case SIGBUS: return "a bus error";
+    case SIGILL: return "an illegal instruction";
+    default: return "signal " + std::to_string(signal);
   }
 }
 
@@ -360,8 +354,7 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       if (!trouble_) worker.Answer(reply);
       return;
     }
-    default:
-      return Stop("forbidden", "The host code sent a malformed question.");
+    default: return Stop("forbidden", "The host code sent a malformed question.");
   }
 }
 

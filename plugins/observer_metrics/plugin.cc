@@ -35,9 +35,7 @@ constexpr std::string_view kSchema = R"json({
   }
 })json";
 
-kgrpo_str OptionsSchema() {
-  return Str(kSchema);
-}
+kgrpo_str OptionsSchema() { return Str(kSchema); }
 
 kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_observer** out) {
   return Guard([&] {
@@ -46,9 +44,7 @@ kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_observer** out) 
   });
 }
 
-void Destroy(kgrpo_observer* self) {
-  delete self;
-}
+void Destroy(kgrpo_observer* self) { delete self; }
 
 kgrpo_error* Begin(kgrpo_observer* self, const kgrpo_run_info* run) {
   return Guard([&] {

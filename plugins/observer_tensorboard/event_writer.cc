@@ -23,9 +23,7 @@ void PutVarint(std::string& out, uint64_t value) {
   out.push_back(static_cast<char>(value));
 }
 
-void PutKey(std::string& out, uint32_t field, WireType type) {
-  PutVarint(out, (field << 3) | type);
-}
+void PutKey(std::string& out, uint32_t field, WireType type) { PutVarint(out, (field << 3) | type); }
 
 template <typename Unsigned>
 void PutLittleEndian(std::string& out, Unsigned value) {

@@ -27,13 +27,9 @@ constexpr std::string_view kSchema = R"json({
   "properties": {}
 })json";
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-kgrpo_str OptionsSchema() {
-  return Str(kSchema);
-}
+kgrpo_str OptionsSchema() { return Str(kSchema); }
 
 kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_observer** out) {
   return Guard([&] {
@@ -42,9 +38,7 @@ kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_observer** out) 
   });
 }
 
-void Destroy(kgrpo_observer* self) {
-  delete self;
-}
+void Destroy(kgrpo_observer* self) { delete self; }
 
 kgrpo_error* Begin(kgrpo_observer* self, const kgrpo_run_info* run) {
   return Guard([&] {

@@ -61,9 +61,7 @@ std::unique_ptr<Policy> OpenPolicy(const kgrpo_host* raw_host, PolicyOptions opt
   return policy;
 }
 
-std::string DeviceName(const Policy& policy) {
-  return policy.device().is_cpu() ? "cpu" : policy.device().str();
-}
+std::string DeviceName(const Policy& policy) { return policy.device().is_cpu() ? "cpu" : policy.device().str(); }
 
 DeviceTurn TakeDevice(const Host& host, const Policy& policy, std::function<void(double seconds)> used) {
   return {host, DeviceName(policy), [device = policy.device()] { WaitForDevice(device); }, std::move(used)};

@@ -5,9 +5,7 @@
 namespace kgrpo::policy {
 namespace {
 
-std::string Mib(uint64_t bytes) {
-  return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
-}
+std::string Mib(uint64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
 
 // Advice on lowering the largest part that an option can lower.
 std::string Remedy(const MemoryNeeds& needs) {
@@ -38,9 +36,7 @@ std::string TrainingText(const MemoryNeeds& needs) {
 
 }  // namespace
 
-uint64_t MemoryNeeds::optimizer() const {
-  return trained * 4 * (masters ? 3 : 2) / ranks;
-}
+uint64_t MemoryNeeds::optimizer() const { return trained * 4 * (masters ? 3 : 2) / ranks; }
 
 uint64_t MemoryNeeds::kept_activations() const {
   return activations <= activation_limit ? activations

@@ -258,9 +258,7 @@ GenerationScheduler& Policy::Engine() {
   return engine_->scheduler();
 }
 
-std::string Policy::PromptNote() const {
-  return engine_ == nullptr ? "" : engine_->prompt_note();
-}
+std::string Policy::PromptNote() const { return engine_ == nullptr ? "" : engine_->prompt_note(); }
 
 const ParameterSet& Policy::gradients() {
   RequireWeights();

@@ -27,9 +27,7 @@ void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
   }
 }
 
-int64_t Policy::TokensAChunk() const {
-  return options_.max_tokens_per_chunk.value_or(ops_->TokensAtATime());
-}
+int64_t Policy::TokensAChunk() const { return options_.max_tokens_per_chunk.value_or(ops_->TokensAtATime()); }
 
 int64_t Policy::ActivationRoom() const {
   return options_.activation_memory_mib ? *options_.activation_memory_mib << 20 : ops_->ActivationRoom();

@@ -72,9 +72,7 @@ const Weights& TrainedAdapter::Merged(bool* changed) {
   return *merged_;
 }
 
-int64_t TrainedAdapter::merged_bytes() const {
-  return CopiedBytes(weights());
-}
+int64_t TrainedAdapter::merged_bytes() const { return CopiedBytes(weights()); }
 
 void TrainedAdapter::SetReference(const AdapterSet& factors) {
   reference_.emplace();

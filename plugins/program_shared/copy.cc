@@ -56,9 +56,7 @@ void Pool::Copy::Wake() const {
   [[maybe_unused]] const ssize_t count = write(wake_, &one, sizeof one);  // a full counter wakes just as well
 }
 
-std::string Pool::Copy::Name() const {
-  return "the program \"" + Joined(pool_->options_.command) + "\"";
-}
+std::string Pool::Copy::Name() const { return "the program \"" + Joined(pool_->options_.command) + "\""; }
 
 json Pool::Copy::Handshake(uint64_t id, const char* method, const json& params, Clock::time_point deadline) {
   connection_->Send(RequestLine(id, method, params.dump()));

@@ -9,9 +9,7 @@ namespace kgrpo::program {
 namespace {
 
 // Printable ASCII that JSON takes as it is.
-bool IsPlain(char c) {
-  return c >= ' ' && c <= '~' && c != '"' && c != '\\';
-}
+bool IsPlain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
 }  // namespace
 
@@ -73,17 +71,11 @@ JsonText& JsonText::Number(double value) {
   return *this;
 }
 
-JsonText& JsonText::Count(uint64_t value) {
-  return Raw(std::to_string(value));
-}
+JsonText& JsonText::Count(uint64_t value) { return Raw(std::to_string(value)); }
 
-JsonText& JsonText::Flag(bool value) {
-  return Raw(value ? "true" : "false");
-}
+JsonText& JsonText::Flag(bool value) { return Raw(value ? "true" : "false"); }
 
-JsonText& JsonText::Null() {
-  return Raw("null");
-}
+JsonText& JsonText::Null() { return Raw("null"); }
 
 JsonText& JsonText::Raw(std::string_view json) {
   Separate();

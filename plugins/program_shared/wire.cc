@@ -97,9 +97,7 @@ kgrpo_coder_outcome OutcomeNamed(const std::string& name) {
 
 }  // namespace
 
-uint64_t WireSeed(uint64_t seed) {
-  return seed & ((uint64_t{1} << 53) - 1);
-}
+uint64_t WireSeed(uint64_t seed) { return seed & ((uint64_t{1} << 53) - 1); }
 
 std::string RewardParams(const kgrpo_reward_request& request) {
   JsonText json;

@@ -17,9 +17,7 @@ struct kgrpo_reward {
 namespace kgrpo::reward {
 namespace {
 
-kgrpo_str OptionsSchema() {
-  return Str(ExpressionRewardSchema());
-}
+kgrpo_str OptionsSchema() { return Str(ExpressionRewardSchema()); }
 
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out) {
   return Guard([&] {
@@ -37,9 +35,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
   });
 }
 
-void Destroy(kgrpo_reward* self) {
-  delete self;
-}
+void Destroy(kgrpo_reward* self) { delete self; }
 
 kgrpo_error* ScoreRound(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink sink,
                         double* score) {

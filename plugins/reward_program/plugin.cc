@@ -27,9 +27,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
   return Guard([&] { *out = new kgrpo_reward{Pool(Host(host), "reward", ReadOptions(View(options)))}; });
 }
 
-void Destroy(kgrpo_reward* self) {
-  delete self;
-}
+void Destroy(kgrpo_reward* self) { delete self; }
 
 double ScoreOf(const nlohmann::json& result) {
   if (result.is_object() && result.contains("no_score"))

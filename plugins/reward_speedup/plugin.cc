@@ -11,17 +11,13 @@ struct kgrpo_reward {
 namespace kgrpo::reward {
 namespace {
 
-kgrpo_str OptionsSchema() {
-  return Str(SpeedupRewardSchema());
-}
+kgrpo_str OptionsSchema() { return Str(SpeedupRewardSchema()); }
 
 kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_reward** out) {
   return Guard([&] { *out = new kgrpo_reward{ReadSpeedupRewardOptions(View(options))}; });
 }
 
-void Destroy(kgrpo_reward* self) {
-  delete self;
-}
+void Destroy(kgrpo_reward* self) { delete self; }
 
 kgrpo_error* ScoreRound(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink sink,
                         double* score) {

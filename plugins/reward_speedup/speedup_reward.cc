@@ -81,9 +81,7 @@ RewardParts Outcome(double payment) {
 
 }  // namespace
 
-std::string_view SpeedupRewardSchema() {
-  return kSchema;
-}
+std::string_view SpeedupRewardSchema() { return kSchema; }
 
 SpeedupRewardOptions ReadSpeedupRewardOptions(std::string_view text) {
   const nlohmann::json json = nlohmann::json::parse(text);
@@ -105,16 +103,11 @@ SpeedupRewardOptions ReadSpeedupRewardOptions(std::string_view text) {
 RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_request& request) {
   if (request.answer != nullptr) {
     switch (request.answer->outcome) {
-      case KGRPO_CODER_OK:
-        break;
-      case KGRPO_CODER_NOT_APPLICABLE:
-        return Outcome(options.not_applicable);
-      case KGRPO_CODER_UNCLEAR:
-        return Outcome(options.unclear);
-      case KGRPO_CODER_NO_KERNEL:
-        return Outcome(options.no_kernel);
-      default:
-        return Outcome(options.coder_error);
+      case KGRPO_CODER_OK: break;
+      case KGRPO_CODER_NOT_APPLICABLE: return Outcome(options.not_applicable);
+      case KGRPO_CODER_UNCLEAR: return Outcome(options.unclear);
+      case KGRPO_CODER_NO_KERNEL: return Outcome(options.no_kernel);
+      default: return Outcome(options.coder_error);
     }
   }
   if (!request.unchanged) return ScoreKernel(options, Need(request.candidate, "evaluation of the candidate"));

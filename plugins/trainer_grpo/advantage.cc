@@ -116,12 +116,9 @@ std::vector<double> MaxAtKEstimates(const AdvantageOptions& options, std::span<c
 
 std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& sample) {
   switch (group) {
-    case AdvantageGroup::kBatch:
-      return {0, 0};
-    case AdvantageGroup::kProblem:
-      return {sample.problem, 0};
-    case AdvantageGroup::kProblemRound:
-      return {sample.problem, sample.round};
+    case AdvantageGroup::kBatch: return {0, 0};
+    case AdvantageGroup::kProblem: return {sample.problem, 0};
+    case AdvantageGroup::kProblemRound: return {sample.problem, sample.round};
   }
   return {0, 0};
 }
@@ -169,14 +166,9 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
       case AdvantageScale::kGroup:
         advantage /= groups.at(GroupOf(options.group, samples[i])).standard_deviation() + kScaleEpsilon;
         break;
-      case AdvantageScale::kBatch:
-        advantage /= batch.standard_deviation() + kScaleEpsilon;
-        break;
-      case AdvantageScale::kRootMeanSquare:
-        advantage /= root_mean_square + kScaleEpsilon;
-        break;
-      case AdvantageScale::kNone:
-        break;
+      case AdvantageScale::kBatch: advantage /= batch.standard_deviation() + kScaleEpsilon; break;
+      case AdvantageScale::kRootMeanSquare: advantage /= root_mean_square + kScaleEpsilon; break;
+      case AdvantageScale::kNone: break;
     }
     if (options.cap > 0) advantage = std::clamp(advantage, -options.cap, options.cap);
   }

@@ -108,9 +108,7 @@ void RefuseAll(const std::vector<std::string>& problems) {
   throw Error(KGRPO_ERROR_INVALID, text);
 }
 
-std::string Text(double value) {
-  return nlohmann::json(value).dump();
-}
+std::string Text(double value) { return nlohmann::json(value).dump(); }
 
 void RefuseContradictions(const GrpoOptions& options) {
   std::vector<std::string> problems;

@@ -64,12 +64,9 @@ struct WindowSizes {
 inline double SequenceWeight(LossType type, size_t tokens, const WindowSizes& sizes) {
   auto at_least_one = [](size_t value) { return static_cast<double>(std::max<size_t>(value, 1)); };
   switch (type) {
-    case LossType::kGrpo:
-      return 1.0 / (at_least_one(sizes.sequences) * at_least_one(tokens));
-    case LossType::kBnpo:
-      return 1.0 / at_least_one(sizes.tokens);
-    case LossType::kDrGrpo:
-      return 1.0 / (at_least_one(sizes.sequences) * at_least_one(sizes.max_completion_length));
+    case LossType::kGrpo: return 1.0 / (at_least_one(sizes.sequences) * at_least_one(tokens));
+    case LossType::kBnpo: return 1.0 / at_least_one(sizes.tokens);
+    case LossType::kDrGrpo: return 1.0 / (at_least_one(sizes.sequences) * at_least_one(sizes.max_completion_length));
     case LossType::kDapo:
     case LossType::kCispo:
       return at_least_one(sizes.batch_sequences) / (at_least_one(sizes.batch_tokens) * at_least_one(sizes.sequences));
@@ -132,10 +129,8 @@ template <typename T>
 Term<T> KlEstimate(KlEstimator estimator, T logprob, T reference) {
   const T difference = logprob - reference;
   switch (estimator) {
-    case KlEstimator::kK1:
-      return {difference, T(1)};
-    case KlEstimator::kK2:
-      return {difference * difference / 2, difference};
+    case KlEstimator::kK1: return {difference, T(1)};
+    case KlEstimator::kK2: return {difference * difference / 2, difference};
     case KlEstimator::kK3: {
       const T inverse_minus_one = std::expm1(-difference);  // exact near 0, where policies usually are
       return {inverse_minus_one + difference, -inverse_minus_one};

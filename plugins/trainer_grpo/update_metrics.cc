@@ -7,9 +7,7 @@ namespace {
 
 using trainer::Push;
 
-double Ratio(double part, size_t whole) {
-  return part / static_cast<double>(std::max<size_t>(whole, 1));
-}
+double Ratio(double part, size_t whole) { return part / static_cast<double>(std::max<size_t>(whole, 1)); }
 
 void Merge(const LossStatistics& from, LossStatistics& into) {
   into.tokens += from.tokens;

@@ -29,9 +29,7 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-std::string TypeText(ValueType type) {
-  return type == ValueType::kFloat32 ? "float32" : "bfloat16";
-}
+std::string TypeText(ValueType type) { return type == ValueType::kFloat32 ? "float32" : "bfloat16"; }
 
 void* ValueAt(const ParameterSpan& span, size_t element) {
   return static_cast<char*>(span.value) + element * SizeOf(span.value_type);

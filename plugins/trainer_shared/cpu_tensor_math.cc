@@ -15,9 +15,7 @@ namespace {
 
 constexpr size_t kBlock = 1 << 15;  // elements; 128 KiB of float32, so a block's arrays stay in the second-level cache
 
-size_t Blocks(size_t count) {
-  return (count + kBlock - 1) / kBlock;
-}
+size_t Blocks(size_t count) { return (count + kBlock - 1) / kBlock; }
 
 class CpuArray : public DeviceArray {
  public:
@@ -28,9 +26,7 @@ class CpuArray : public DeviceArray {
   std::vector<float> values_;
 };
 
-float FromBfloat16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float FromBfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 // Round to nearest, ties to even; a NaN stays one.
 uint16_t ToBfloat16(float value) {
@@ -120,8 +116,6 @@ class CpuTensorMath : public TensorMath {
 
 }  // namespace
 
-std::unique_ptr<TensorMath> MakeCpuTensorMath() {
-  return std::make_unique<CpuTensorMath>();
-}
+std::unique_ptr<TensorMath> MakeCpuTensorMath() { return std::make_unique<CpuTensorMath>(); }
 
 }  // namespace kgrpo::trainer

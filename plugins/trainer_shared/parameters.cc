@@ -26,9 +26,7 @@ bool IsCompact(const kgrpo_tensor& tensor) {
   return true;
 }
 
-void* First(const kgrpo_tensor& tensor) {
-  return static_cast<char*>(tensor.data) + tensor.byte_offset;
-}
+void* First(const kgrpo_tensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
 
 bool IsType(const kgrpo_tensor& tensor, uint8_t code, uint8_t bits) {
   return tensor.dtype.code == code && tensor.dtype.bits == bits && tensor.dtype.lanes == 1;

@@ -19,14 +19,9 @@ double LearningRate(const ScheduleOptions& options, const SchedulePosition& posi
   const auto half_cosine = [](double part) { return 0.5 * (1.0 + std::cos(std::numbers::pi * part)); };
   double height = 1;
   switch (options.type) {
-    case ScheduleType::kConstant:
-      return options.learning_rate;
-    case ScheduleType::kLinear:
-      height = 1.0 - progress;
-      break;
-    case ScheduleType::kCosine:
-      height = half_cosine(progress);
-      break;
+    case ScheduleType::kConstant: return options.learning_rate;
+    case ScheduleType::kLinear: height = 1.0 - progress; break;
+    case ScheduleType::kCosine: height = half_cosine(progress); break;
     case ScheduleType::kCosineWithRestarts:
       height = progress >= 1 ? 0.0 : half_cosine(std::fmod(progress * options.num_cycles, 1.0));
       break;

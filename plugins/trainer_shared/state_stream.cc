@@ -61,18 +61,14 @@ void StateWriter::Bytes(const void* data, size_t size) {
   checksum_.Add(data, size);
 }
 
-void StateWriter::U64(uint64_t value) {
-  Bytes(&value, sizeof(value));
-}
+void StateWriter::U64(uint64_t value) { Bytes(&value, sizeof(value)); }
 
 void StateWriter::Text(std::string_view text) {
   U64(text.size());
   Bytes(text.data(), text.size());
 }
 
-void StateWriter::Finish() {
-  U64(checksum_.value());
-}
+void StateWriter::Finish() { U64(checksum_.value()); }
 
 StateReader::StateReader(kgrpo_reader stream, std::string_view trainer) : stream_(stream) {
   char magic[8];

@@ -10,9 +10,7 @@ namespace kgrpo::trainer {
 
 enum class ValueType { kFloat32, kBfloat16 };
 
-inline size_t SizeOf(ValueType type) {
-  return type == ValueType::kFloat32 ? 4 : 2;
-}
+inline size_t SizeOf(ValueType type) { return type == ValueType::kFloat32 ? 4 : 2; }
 
 // The scalars of one AdamW step, the same for every tensor except weight_decay.
 struct AdamWScalars {

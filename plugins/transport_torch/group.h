@@ -35,9 +35,7 @@ inline size_t CountOf(const kgrpo_tensor& tensor) {
   return count;
 }
 
-inline char* DataOf(const kgrpo_tensor& tensor) {
-  return static_cast<char*>(tensor.data) + tensor.byte_offset;
-}
+inline char* DataOf(const kgrpo_tensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
 
 // "a tensor of type 2 with 16 bits cannot be sent to other ranks"
 inline std::string CannotBeSent(const kgrpo_tensor& tensor) {

@@ -31,9 +31,7 @@ int NcclTypeOf(const kgrpo_tensor& tensor) {
   throw Error(KGRPO_ERROR_UNSUPPORTED, CannotBeSent(tensor));
 }
 
-std::string Text(const std::vector<uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
+std::string Text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 // Operations run on a stream of their own. Every call but BeginReduceScatter waits until the device has finished.
 class NcclGroup : public Group {

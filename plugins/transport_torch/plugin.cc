@@ -10,9 +10,7 @@
 namespace kgrpo::transport {
 namespace {
 
-TorchTransport& Of(void* self) {
-  return *static_cast<TorchTransport*>(self);
-}
+TorchTransport& Of(void* self) { return *static_cast<TorchTransport*>(self); }
 
 const kgrpo_collective_interface kCollective = {
     sizeof(kgrpo_collective_interface),

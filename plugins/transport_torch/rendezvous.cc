@@ -62,9 +62,7 @@ Options ReadOptions(const std::string& text) {
   return options;
 }
 
-std::string PlaceText(const Options& options) {
-  return options.address + ":" + std::to_string(options.port);
-}
+std::string PlaceText(const Options& options) { return options.address + ":" + std::to_string(options.port); }
 
 namespace {
 

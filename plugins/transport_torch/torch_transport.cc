@@ -97,17 +97,11 @@ void TorchTransport::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduc
   GroupOf(values).AllReduce(values, reduction);
 }
 
-void TorchTransport::ReduceScatter(const kgrpo_tensor& values) {
-  GroupOf(values).ReduceScatter(values);
-}
+void TorchTransport::ReduceScatter(const kgrpo_tensor& values) { GroupOf(values).ReduceScatter(values); }
 
-void TorchTransport::AllGather(const kgrpo_tensor& values) {
-  GroupOf(values).AllGather(values);
-}
+void TorchTransport::AllGather(const kgrpo_tensor& values) { GroupOf(values).AllGather(values); }
 
-void TorchTransport::Broadcast(const kgrpo_tensor& values, uint32_t root) {
-  GroupOf(values).Broadcast(values, root);
-}
+void TorchTransport::Broadcast(const kgrpo_tensor& values, uint32_t root) { GroupOf(values).Broadcast(values, root); }
 
 void TorchTransport::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) {
   GroupOf(values).BeginReduceScatter(values, begin, end, stream);

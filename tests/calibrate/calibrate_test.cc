@@ -8,9 +8,7 @@
 namespace kgrpo::bench {
 namespace {
 
-std::string DeviceFile() {
-  return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml";
-}
+std::string DeviceFile() { return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml"; }
 
 TEST(Accuracy, CountsPairsWithinAProblem) {
   // a: 1 < 2 < 4 predicted 1, 4, 2: two of three pairs correct; b: one pair, 5% apart, wrong; none between a and b.

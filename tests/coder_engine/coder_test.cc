@@ -28,9 +28,7 @@ const PluginLibrary& Library() {
   return library;
 }
 
-std::string Golden(const std::string& folder) {
-  return KGRPO_SOURCE_DIR "/tests/golden/policy/" + folder;
-}
+std::string Golden(const std::string& folder) { return KGRPO_SOURCE_DIR "/tests/golden/policy/" + folder; }
 
 class CoderEngine : public testing::Test {
  protected:

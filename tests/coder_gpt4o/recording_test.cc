@@ -12,14 +12,10 @@ namespace {
 using namespace std::chrono_literals;
 using Access = Recording::Access;
 
-RecordedCompletion Exchange(const std::string& text, double cost = 0.5) {
-  return {AnswerOf(text), cost};
-}
+RecordedCompletion Exchange(const std::string& text, double cost = 0.5) { return {AnswerOf(text), cost}; }
 
 // A request that holds no measurements.
-RecordedRequest Request(const std::string& body, uint64_t sample) {
-  return MakeRecordedRequest(body, body, sample);
-}
+RecordedRequest Request(const std::string& body, uint64_t sample) { return MakeRecordedRequest(body, body, sample); }
 
 RecordedCompletion Failure() {
   RecordedCompletion failure;

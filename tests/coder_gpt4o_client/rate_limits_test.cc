@@ -6,9 +6,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-LimitSnapshot Snapshot(double limit, double remaining, double reset) {
-  return {limit, remaining, reset};
-}
+LimitSnapshot Snapshot(double limit, double remaining, double reset) { return {limit, remaining, reset}; }
 
 TEST(RateLimits, LearnsWhatTheServiceSays) {
   RateLimits limits(3600);

@@ -13,13 +13,9 @@ using nlohmann::json;
 constexpr int kBacklog = 256;
 constexpr int kThreads = 40;  // of the server: a connection holds one
 
-std::string Event(const json& object) {
-  return "data: " + object.dump() + "\n\n";
-}
+std::string Event(const json& object) { return "data: " + object.dump() + "\n\n"; }
 
-json Usage() {
-  return {{"prompt_tokens", 11}, {"completion_tokens", 7}, {"total_tokens", 18}};
-}
+json Usage() { return {{"prompt_tokens", 11}, {"completion_tokens", 7}, {"total_tokens", 18}}; }
 
 }  // namespace
 
@@ -159,9 +155,7 @@ std::vector<Completion> AskAll(CompletionClient& client, const std::vector<std::
   return completions;
 }
 
-Completion Ask(CompletionClient& client, const std::string& prompt) {
-  return AskAll(client, {prompt}).front();
-}
+Completion Ask(CompletionClient& client, const std::string& prompt) { return AskAll(client, {prompt}).front(); }
 
 Notices::Notices(ClientOptions& options) {
   options.notice = [this](const std::string& message) {

@@ -116,9 +116,7 @@ std::string Http(const std::string& body, const std::string& headers) {
          "\r\n" + headers + "\r\n" + body;
 }
 
-void AnswerOnce(const Exchange& exchange) {
-  exchange.Send(Http(WholeAnswer("right"), "Connection: close\r\n"));
-}
+void AnswerOnce(const Exchange& exchange) { exchange.Send(Http(WholeAnswer("right"), "Connection: close\r\n")); }
 
 std::string ChunkedHead() {
   return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";

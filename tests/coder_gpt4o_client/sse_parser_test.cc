@@ -19,9 +19,7 @@ TEST(SseParser, PassesOverCommentsAndOtherFields) {
               ElementsAre("a"));
 }
 
-TEST(SseParser, AnEventWithoutDataIsNone) {
-  EXPECT_THAT(Parse({"event: ping\n\n\n\n"}), IsEmpty());
-}
+TEST(SseParser, AnEventWithoutDataIsNone) { EXPECT_THAT(Parse({"event: ping\n\n\n\n"}), IsEmpty()); }
 
 TEST(SseParser, TakesALastEventThatNothingEnds) {
   EXPECT_THAT(Parse({"data: a\n\ndata: [DONE]"}), ElementsAre("a", "[DONE]"));

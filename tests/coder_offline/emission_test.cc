@@ -14,9 +14,7 @@ struct Emission {
   std::vector<std::string> suggestions;
 };
 
-void PrintTo(const Emission& emission, std::ostream* out) {
-  *out << emission.file;
-}
+void PrintTo(const Emission& emission, std::ostream* out) { *out << emission.file; }
 
 class Golden : public testing::TestWithParam<Emission> {};
 

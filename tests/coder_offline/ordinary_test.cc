@@ -30,9 +30,7 @@ struct Ordinary {
   const char* apply;  // letters of those above
 };
 
-void PrintTo(const Ordinary& kernel, std::ostream* out) {
-  *out << kernel.name;
-}
+void PrintTo(const Ordinary& kernel, std::ostream* out) { *out << kernel.name; }
 
 std::filesystem::path Folder(const std::string& name) {
   return std::filesystem::path(KGRPO_SOURCE_DIR) / "tests/coder_offline/ordinary" / name;

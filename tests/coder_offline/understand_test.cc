@@ -12,9 +12,7 @@ struct Case {
   std::vector<Ask> asks;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.text;
-}
+void PrintTo(const Case& c, std::ostream* out) { *out << c.text; }
 
 class Understanding : public testing::TestWithParam<Case> {};
 

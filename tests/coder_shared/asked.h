@@ -56,9 +56,7 @@ struct Asked {
   kgrpo_coder_request c{};
 };
 
-inline std::string Fenced(const std::string& code) {
-  return "Here it is.\n```cuda\n" + code + "```\n";
-}
+inline std::string Fenced(const std::string& code) { return "Here it is.\n```cuda\n" + code + "```\n"; }
 
 }  // namespace kgrpo::coder_shared
 

@@ -8,9 +8,7 @@
 namespace kgrpo {
 namespace {
 
-fs::path Folder(const std::string& name) {
-  return fs::path(KGRPO_BINARY_DIR) / "test_runs" / ("compare_" + name);
-}
+fs::path Folder(const std::string& name) { return fs::path(KGRPO_BINARY_DIR) / "test_runs" / ("compare_" + name); }
 
 // A run of one step with a held-out measurement: eight problems, one episode of one round each.
 void WriteRun(const fs::path& folder, uint64_t seed, int rounds, const std::vector<double>& rewards) {

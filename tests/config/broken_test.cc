@@ -54,9 +54,7 @@ TEST_P(Broken, HasItsExactMessage) {
 
 INSTANTIATE_TEST_SUITE_P(All, Broken, testing::ValuesIn(BrokenFiles()), [](const auto& info) { return info.param; });
 
-TEST(BrokenFiles, AreMany) {
-  EXPECT_GE(BrokenFiles().size(), 50U);
-}
+TEST(BrokenFiles, AreMany) { EXPECT_GE(BrokenFiles().size(), 50U); }
 
 }  // namespace
 }  // namespace kgrpo

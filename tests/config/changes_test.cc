@@ -19,9 +19,7 @@ std::string With(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-std::string Names(const std::string& after) {
-  return NamesOf(ChangesBetween(kBefore, after).value());
-}
+std::string Names(const std::string& after) { return NamesOf(ChangesBetween(kBefore, after).value()); }
 
 std::string Settings(const std::string& after) {
   return ResumeSettingsFor(ChangesBetween(kBefore, after).value(), KeysThatMayChange());

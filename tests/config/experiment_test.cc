@@ -30,9 +30,7 @@ class ExperimentTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(ExperimentTest, APlainFileIsNone) {
-  EXPECT_FALSE(Read("name: a\nloop: {rounds: 3}\n"));
-}
+TEST_F(ExperimentTest, APlainFileIsNone) { EXPECT_FALSE(Read("name: a\nloop: {rounds: 3}\n")); }
 
 TEST_F(ExperimentTest, VariantsAreDeltasBesideTheFileItself) {
   const auto runs = *Read(

@@ -242,9 +242,7 @@ TEST_F(LoadTest, SetReadsValuesAsYaml) {
   EXPECT_THAT(config.heldout_problems, ElementsAre("problems/a"));
 }
 
-TEST_F(LoadTest, LaterSettingsWin) {
-  EXPECT_EQ(Load("base.yaml", {"seed=7", "seed=8"}).seed, 8U);
-}
+TEST_F(LoadTest, LaterSettingsWin) { EXPECT_EQ(Load("base.yaml", {"seed=7", "seed=8"}).seed, 8U); }
 
 TEST_F(LoadTest, SetSplitsAtTheFirstEqualsSign) {
   EXPECT_EQ(Load("base.yaml", {"prompt.system='x=y'"}).prompt.system, "x=y");

@@ -64,18 +64,12 @@ TEST(CheckAgainstSchema, FollowsReferences) {
 // A random value of small depth, biased to what the schemas below ask for.
 nlohmann::ordered_json RandomValue(KeyedStream& random, int depth) {
   switch (random.Below(depth > 0 ? 9 : 6)) {
-    case 0:
-      return nullptr;
-    case 1:
-      return random.Below(2) == 1;
-    case 2:
-      return static_cast<int64_t>(random.Below(9)) - 2;
-    case 3:
-      return static_cast<double>(random.Below(40)) / 8 - 1;
-    case 4:
-      return std::vector<std::string>{"a", "bb", "ccc", "", "tile"}[random.Below(5)];
-    case 5:
-      return 100;
+    case 0: return nullptr;
+    case 1: return random.Below(2) == 1;
+    case 2: return static_cast<int64_t>(random.Below(9)) - 2;
+    case 3: return static_cast<double>(random.Below(40)) / 8 - 1;
+    case 4: return std::vector<std::string>{"a", "bb", "ccc", "", "tile"}[random.Below(5)];
+    case 5: return 100;
     case 6: {
       auto list = nlohmann::ordered_json::array();
       for (uint64_t i = random.Below(4); i > 0; --i) list.push_back(RandomValue(random, depth - 1));

@@ -17,9 +17,7 @@ inline const std::string kLaunch = "extern \"C\" void launch(const float* x, con
 inline const std::string kHonest = "k<<<(n + 255) / 256, 256>>>(x, y, out, n);";
 
 // The honest kernel with a launch function of body `body`.
-inline std::string WithBody(const std::string& body) {
-  return kKernel + kLaunch + " { " + body + " }\n";
-}
+inline std::string WithBody(const std::string& body) { return kKernel + kLaunch + " { " + body + " }\n"; }
 
 // An honest launch function with a kernel of body `body`.
 inline std::string WithKernel(const std::string& body) {

@@ -99,9 +99,7 @@ class MachineCode : public testing::Test {
 };
 
 // nvcc takes seconds for each kernel.
-size_t Every(size_t usual) {
-  return std::getenv("KGRPO_TEST_ALL_KERNELS") == nullptr ? usual : 1;
-}
+size_t Every(size_t usual) { return std::getenv("KGRPO_TEST_ALL_KERNELS") == nullptr ? usual : 1; }
 
 TEST_F(MachineCode, IsTheSameForShippedProblems) {
   std::set<fs::path> folders;

@@ -11,9 +11,7 @@ namespace kgrpo::evaluator {
 namespace {
 
 // The message of the function's exception; "" if it throws nothing.
-std::string ErrorOf(const std::function<void()>& body) {
-  return test::MessageOf(body, KGRPO_ERROR_UNAVAILABLE, "");
-}
+std::string ErrorOf(const std::function<void()>& body) { return test::MessageOf(body, KGRPO_ERROR_UNAVAILABLE, ""); }
 
 std::string FindError(const fs::path& home) {
   return ErrorOf([&] { CudaToolkit::Find(home.string()); });

@@ -77,9 +77,7 @@ double Distance(const Rectangle& area, Spot to) {
   return std::hypot(nearest.x - to.x, nearest.y - to.y);
 }
 
-Spot Middle(const Rectangle& area) {
-  return {(area.left + area.right) / 2, (area.top + area.bottom) / 2};
-}
+Spot Middle(const Rectangle& area) { return {(area.left + area.right) / 2, (area.top + area.bottom) / 2}; }
 
 // Dots by their names; each label is clear, and a label away from its dot has a leader of its own.
 void ExpectClear(const Roofline& roofline, const Picture& picture) {

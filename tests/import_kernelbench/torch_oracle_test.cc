@@ -38,9 +38,7 @@ std::map<std::string, std::string> GoldenBits() {
   return golden;
 }
 
-const float* Floats(const Argument& argument) {
-  return reinterpret_cast<const float*>(argument.bytes.data());
-}
+const float* Floats(const Argument& argument) { return reinterpret_cast<const float*>(argument.bytes.data()); }
 
 TEST(TorchOracle, ReplaysWhatPyTorchDraws) {
   const auto golden = GoldenBits();

@@ -191,9 +191,7 @@ std::vector<std::string> AllOf(const std::string& text, const std::regex& form) 
 
 }  // namespace
 
-void PrintTo(const Entry& entry, std::ostream* out) {
-  *out << entry.name;
-}
+void PrintTo(const Entry& entry, std::ostream* out) { *out << entry.name; }
 
 const std::vector<Entry>& Catalogue() {
   static const std::vector<Entry> kEntries = ReadFolders({"cheats", "honest"});

@@ -29,9 +29,7 @@ void Delay(std::string_view what);
 size_t ContextOf(const int32_t* ids, size_t count);
 
 // The options schema of every fake.
-inline kgrpo_str Schema() {
-  return Str("{}");
-}
+inline kgrpo_str Schema() { return Str("{}"); }
 
 }  // namespace kgrpo::fakes
 #endif

@@ -55,9 +55,7 @@ uint64_t Hash(std::string_view text, uint64_t seed) {
   return hash;
 }
 
-double Unit(uint64_t hash) {
-  return static_cast<double>(hash >> 11) * 0x1p-53;
-}
+double Unit(uint64_t hash) { return static_cast<double>(hash >> 11) * 0x1p-53; }
 
 void Delay(std::string_view what) {
   const uint64_t seed = knobs().delay_seed;
@@ -173,8 +171,6 @@ std::string Samples(const std::filesystem::path& output) {
   return text.str();
 }
 
-std::string FinalWeights(const std::filesystem::path& output) {
-  return ReadFile(output / "final" / "table.bin");
-}
+std::string FinalWeights(const std::filesystem::path& output) { return ReadFile(output / "final" / "table.bin"); }
 
 }  // namespace kgrpo::fakes

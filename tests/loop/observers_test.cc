@@ -51,9 +51,7 @@ Lines ReadLines(const std::string& file) {
 }
 
 // The step of "round 3 ..." or "step 3 ...".
-uint64_t StepOf(const std::string& line) {
-  return std::stoull(line.substr(line.find(' ') + 1));
-}
+uint64_t StepOf(const std::string& line) { return std::stoull(line.substr(line.find(' ') + 1)); }
 
 void ForgetStepsAfter(const std::string& file, uint64_t done) {
   std::string kept;
@@ -109,9 +107,7 @@ kgrpo_error* Checkpoint(kgrpo_observer* self, const kgrpo_checkpoint_event* chec
                     (directory.is_absolute() && checkpoint->seconds >= 0 ? "" : " of no folder or time"));
 }
 
-kgrpo_error* End(kgrpo_observer* self, kgrpo_str outcome) {
-  return self->Tell("end " + Copy(outcome));
-}
+kgrpo_error* End(kgrpo_observer* self, kgrpo_str outcome) { return self->Tell("end " + Copy(outcome)); }
 
 const kgrpo_observer_interface kRecorder = {sizeof(kgrpo_observer_interface),
                                             [] { return Str("{}"); },

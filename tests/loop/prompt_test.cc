@@ -193,9 +193,7 @@ TEST(MetricsTest, RemarksOnLinesSayTheirShare) {
   EXPECT_EQ(GroupFacts(evaluation, nullptr)[0].facts[0].fraction, 0.75);
 }
 
-TEST(PromptTemplateTest, EscapesNothing) {
-  EXPECT_EQ(Render("{{code_a}}"), "A<int> && \"x\"");
-}
+TEST(PromptTemplateTest, EscapesNothing) { EXPECT_EQ(Render("{{code_a}}"), "A<int> && \"x\""); }
 
 TEST(PromptTemplateTest, EmptyThingsAreFalse) {
   PromptState state;

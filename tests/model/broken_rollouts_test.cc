@@ -92,9 +92,7 @@ TEST_F(BrokenRolloutFiles, LeaveAFullFolderAlone) {
   EXPECT_EQ(Read(directory_.path() / "results" / "keep"), "precious");
 }
 
-TEST(BrokenRolloutCases, AreMany) {
-  EXPECT_GE(Cases().size(), 25U);
-}
+TEST(BrokenRolloutCases, AreMany) { EXPECT_GE(Cases().size(), 25U); }
 
 }  // namespace
 }  // namespace kgrpo

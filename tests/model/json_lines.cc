@@ -20,13 +20,9 @@ namespace {
 
 constexpr size_t kMaxReported = 20;
 
-[[noreturn]] void Fail(const std::string& message) {
-  throw Error(KGRPO_ERROR_INVALID, message);
-}
+[[noreturn]] void Fail(const std::string& message) { throw Error(KGRPO_ERROR_INVALID, message); }
 
-std::string Quoted(const std::string& key) {
-  return "\"" + key + "\"";
-}
+std::string Quoted(const std::string& key) { return "\"" + key + "\""; }
 
 std::string ShownJson(const nlohmann::ordered_json& value) {
   if (value.is_array()) return "a list";
@@ -166,9 +162,7 @@ std::vector<float> JsonLine::Numbers(const std::string& key) const {
   return numbers;
 }
 
-std::string InputName(const std::string& file) {
-  return file == "-" ? "<stdin>" : file;
-}
+std::string InputName(const std::string& file) { return file == "-" ? "<stdin>" : file; }
 
 void LineMistakes::Try(size_t line, const std::function<void()>& body) {
   try {

@@ -17,9 +17,7 @@ namespace {
 constexpr uint64_t kMaxRound = 999'999;
 constexpr float kLargestLogprob = 1e-3F;  // rounding can put the log-probability of a certain token just above 0
 
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(KGRPO_ERROR_INVALID, message);
-}
+[[noreturn]] void Refuse(const std::string& message) { throw Error(KGRPO_ERROR_INVALID, message); }
 
 std::vector<float> ReadLogprobs(const JsonLine& line, size_t tokens) {
   std::vector<float> logprobs = line.Numbers("logprobs");

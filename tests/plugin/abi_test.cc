@@ -228,9 +228,7 @@ TEST(Abi, CodesKeepTheirNumbers) {
   EXPECT_EQ(KGRPO_DTYPE_BFLOAT, 4);
 }
 
-TEST(Abi, HeadersCompileAsC11) {
-  EXPECT_EQ(kgrpo_abi_compiles_as_c11(), KGRPO_ABI_MAJOR);
-}
+TEST(Abi, HeadersCompileAsC11) { EXPECT_EQ(kgrpo_abi_compiles_as_c11(), KGRPO_ABI_MAJOR); }
 
 }  // namespace
 }  // namespace kgrpo

@@ -14,9 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string AdapterFolder(const std::string& model) {
-  return GoldenFolder("adapters/" + model);
-}
+std::string AdapterFolder(const std::string& model) { return GoldenFolder("adapters/" + model); }
 
 PolicyOptions Adapted(const std::string& model) {
   PolicyOptions options = GoldenOptions(BaseOf(model));

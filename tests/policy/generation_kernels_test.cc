@@ -24,9 +24,7 @@ class GenerationKernelsTest : public ::testing::TestWithParam<Element> {
   GenerationGpu on_;
 };
 
-float Silu(float x) {
-  return x / (1 + std::exp(-x));
-}
+float Silu(float x) { return x / (1 + std::exp(-x)); }
 
 struct ProductShape {
   int64_t inputs, outputs;

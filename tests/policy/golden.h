@@ -21,9 +21,7 @@ inline std::string GoldenFolder(const std::string& model) {
 }
 
 // The model of an adapter in adapters/: "qwen2" of "qwen2-patterns".
-inline std::string BaseOf(const std::string& adapter) {
-  return adapter.substr(0, adapter.find('-'));
-}
+inline std::string BaseOf(const std::string& adapter) { return adapter.substr(0, adapter.find('-')); }
 
 inline nlohmann::json Expected(const std::string& model) {
   std::ifstream file(GoldenFolder(model) + "/expected.json");
@@ -74,9 +72,7 @@ inline std::vector<double> ToDoubles(const at::Tensor& tensor) {
 inline at::Tensor ViewOf(std::vector<float>& values) {
   return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::TensorOptions().dtype(at::kFloat));
 }
-inline at::Tensor ViewOf(const std::vector<float>& values) {
-  return ViewOf(const_cast<std::vector<float>&>(values));
-}
+inline at::Tensor ViewOf(const std::vector<float>& values) { return ViewOf(const_cast<std::vector<float>&>(values)); }
 
 using test::MessageOf;
 

@@ -73,9 +73,7 @@ struct GenerationGpu {
   }
 };
 
-inline std::string NameOf(Element type) {
-  return type == Element::kFloat32 ? "Float32" : "Bfloat16";
-}
+inline std::string NameOf(Element type) { return type == Element::kFloat32 ? "Float32" : "Bfloat16"; }
 
 }  // namespace kgrpo::policy
 

@@ -14,9 +14,7 @@ uint16_t ToBfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
-float FromBfloat16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float FromBfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 // An array of the dtype under test, on the interpreted GPU.
 class Array {

@@ -30,18 +30,14 @@ TEST_F(Faults, DeepNestingIsNotParsed) {
   EXPECT_THAT(Failing("deep"), HasSubstr("nested 10001 deep; at most 64 is read"));
 }
 
-TEST_F(Faults, TheSecondAnswerEndsItAndTheFirstCounts) {
-  EXPECT_EQ(Failing("twice"), "1");
-}
+TEST_F(Faults, TheSecondAnswerEndsItAndTheFirstCounts) { EXPECT_EQ(Failing("twice"), "1"); }
 
 TEST_F(Faults, DeathIsToldWithItsLastWords) {
   EXPECT_THAT(Failing("exits"),
               HasSubstr("ended with exit code 9; the last it said: \"I am out of memory\", at the second attempt"));
 }
 
-TEST_F(Faults, WhatDiedOnceIsAskedAgain) {
-  EXPECT_EQ(Failing("dies_once"), "\"at last\"");
-}
+TEST_F(Faults, WhatDiedOnceIsAskedAgain) { EXPECT_EQ(Failing("dies_once"), "\"at last\""); }
 
 TEST_F(Faults, AnErrorOfTheProgramIsPassedOnAndItLives) {
   EXPECT_THAT(Failing("says_error"), HasSubstr("failed at \"fail\": no such GPU"));

@@ -14,9 +14,7 @@
 namespace kgrpo {
 namespace {
 
-json ReadJson(const std::string& name) {
-  return json::parse(test::Read(KGRPO_SOURCE_DIR "/docs/protocol/" + name));
-}
+json ReadJson(const std::string& name) { return json::parse(test::Read(KGRPO_SOURCE_DIR "/docs/protocol/" + name)); }
 
 // The mistakes that a definition of program.json finds in a message; empty: none.
 std::string Mistakes(const std::string& definition, const json& message) {

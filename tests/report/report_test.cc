@@ -107,9 +107,7 @@ std::string TextOf(const std::string& page, const std::string& id) {
   return page.substr(at + begin.size(), page.find("</script>", at) - at - begin.size());
 }
 
-json DataOf(const std::string& page) {
-  return json::parse(TextOf(page, "data"));
-}
+json DataOf(const std::string& page) { return json::parse(TextOf(page, "data")); }
 
 // Unpacks a part as the page's script does: base64, then zlib.
 json PartOf(const std::string& page, const std::string& id) {

@@ -55,9 +55,7 @@ struct Round {
   double Idle(const json& changes = json::object()) { return IdleScore(Options(changes), request()); }
 };
 
-std::string ErrorOf(const std::function<void()>& body) {
-  return test::MessageOf(body, KGRPO_ERROR_INVALID);
-}
+std::string ErrorOf(const std::function<void()>& body) { return test::MessageOf(body, KGRPO_ERROR_INVALID); }
 
 TEST(RewardSpeedup, PaysTheOriginalsTable) {
   Round round;

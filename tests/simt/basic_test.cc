@@ -165,27 +165,13 @@ TEST_P(Basic, LocalConstantGlobalMemoryAndSwitch) {
   for (int i = 0; i < n; ++i) {
     float v = (i * 0.25f + (i + n) % 8) * coefficients[i % 4] + static_cast<float>(offsets.values[i % 5]);
     switch (i % 7) {
-      case 0:
-        v += 1;
-        break;
-      case 1:
-        v *= 2;
-        break;
-      case 2:
-        v = -v;
-        break;
-      case 3:
-        v = v * v;
-        break;
-      case 4:
-        v -= 100;
-        break;
-      case 5:
-        v = 5;
-        break;
-      default:
-        v = v / 3;
-        break;
+      case 0: v += 1; break;
+      case 1: v *= 2; break;
+      case 2: v = -v; break;
+      case 3: v = v * v; break;
+      case 4: v -= 100; break;
+      case 5: v = 5; break;
+      default: v = v / 3; break;
     }
     ASSERT_FLOAT_EQ(result[i], v) << i;
   }

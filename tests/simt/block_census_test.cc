@@ -19,9 +19,7 @@ struct UnevenLaunch {
   int first, second;
   bool two;  // integer parameters
 };
-void PrintTo(const UnevenLaunch& one, std::ostream* out) {
-  *out << one.kernel;
-}
+void PrintTo(const UnevenLaunch& one, std::ostream* out) { *out << one.kernel; }
 
 LaunchResult RunCase(const UnevenLaunch& one, LaunchConfig config) {
   Bench bench("uneven");

@@ -19,12 +19,8 @@ std::vector<uint32_t> Words(size_t count, uint64_t seed) {
   }
   return words;
 }
-int32_t Signed(uint32_t v) {
-  return static_cast<int32_t>(v);
-}
-int64_t ClampTo(int64_t v, int64_t low, int64_t high) {
-  return std::clamp(v, low, high);
-}
+int32_t Signed(uint32_t v) { return static_cast<int32_t>(v); }
+int64_t ClampTo(int64_t v, int64_t low, int64_t high) { return std::clamp(v, low, high); }
 uint32_t NthSet(uint32_t mask, int base, int n) {
   if (n == 0) return (mask >> base & 1u) != 0 ? static_cast<uint32_t>(base) : 0xFFFFFFFFu;
   const int step = n > 0 ? 1 : -1;

@@ -7,9 +7,7 @@
 namespace kgrpo::simt {
 namespace {
 
-std::string Folder() {
-  return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices";
-}
+std::string Folder() { return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices"; }
 
 // Counts of adding two arrays of `n` floats.
 Counts CountAdd(const Device& device, int n) {

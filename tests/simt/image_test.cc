@@ -26,20 +26,13 @@ class Formula {
         return whole(0) < 0 || whole(0) >= static_cast<int64_t>(image_.width)
                    ? 0
                    : Bits(Texel(channel, whole(0), 0, 0), channel);
-      case ImageShape::k1D:
-        return Bits(Value(channel, {c[0]}, 0), channel);
-      case ImageShape::k2D:
-        return Bits(Value(channel, {c[0], c[1]}, 0), channel);
-      case ImageShape::k3D:
-        return Bits(Value(channel, {c[0], c[1], c[2]}, 0), channel);
-      case ImageShape::k1DLayered:
-        return Bits(Value(channel, {c[1]}, layer(depth - 1)), channel);
-      case ImageShape::k2DLayered:
-        return Bits(Value(channel, {c[1], c[2]}, layer(depth - 1)), channel);
-      case ImageShape::kCube:
-        return Bits(OnCube(channel, c[0], c[1], c[2], 0), channel);
-      default:
-        return Bits(OnCube(channel, c[1], c[2], c[3], layer(1)), channel);
+      case ImageShape::k1D: return Bits(Value(channel, {c[0]}, 0), channel);
+      case ImageShape::k2D: return Bits(Value(channel, {c[0], c[1]}, 0), channel);
+      case ImageShape::k3D: return Bits(Value(channel, {c[0], c[1], c[2]}, 0), channel);
+      case ImageShape::k1DLayered: return Bits(Value(channel, {c[1]}, layer(depth - 1)), channel);
+      case ImageShape::k2DLayered: return Bits(Value(channel, {c[1], c[2]}, layer(depth - 1)), channel);
+      case ImageShape::kCube: return Bits(OnCube(channel, c[0], c[1], c[2], 0), channel);
+      default: return Bits(OnCube(channel, c[1], c[2], c[3], layer(1)), channel);
     }
   }
 

@@ -8,9 +8,7 @@ namespace kgrpo::simt {
 namespace {
 
 // Small integers: every product and sum is exact in all formats.
-int Entry(int i) {
-  return static_cast<int>(Noise(static_cast<uint64_t>(i)) * 4);
-}
+int Entry(int i) { return static_cast<int>(Noise(static_cast<uint64_t>(i)) * 4); }
 
 // The f16 bits of a small integer.
 unsigned short Half(int v) {

@@ -53,14 +53,10 @@ size_t CompareRows(bool instructions) {
   return compared;
 }
 
-TEST(MeasuredH200, InstructionsGiveTheSameBits) {
-  EXPECT_EQ(CompareRows(true), 50u);
-}
+TEST(MeasuredH200, InstructionsGiveTheSameBits) { EXPECT_EQ(CompareRows(true), 50u); }
 
 // Also where they start from an approximation: the library's next steps are the same, and make it exact enough.
-TEST(MeasuredH200, FunctionsOfTheLibraryGiveTheSameBits) {
-  EXPECT_EQ(CompareRows(false), 9u);
-}
+TEST(MeasuredH200, FunctionsOfTheLibraryGiveTheSameBits) { EXPECT_EQ(CompareRows(false), 9u); }
 
 }  // namespace
 }  // namespace kgrpo::simt

@@ -23,12 +23,8 @@ std::string Kernel(const std::string& body) {
   return std::string(kHead) + ".visible .entry k()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .pred %p<3>;\n" +
          body + "\nret;\n}\n";
 }
-std::string Refused(const std::string& body) {
-  return MessageOf(Kernel(body), KGRPO_ERROR_UNSUPPORTED);
-}
-std::string Bad(const std::string& ptx) {
-  return MessageOf(ptx, KGRPO_ERROR_INVALID);
-}
+std::string Refused(const std::string& body) { return MessageOf(Kernel(body), KGRPO_ERROR_UNSUPPORTED); }
+std::string Bad(const std::string& ptx) { return MessageOf(ptx, KGRPO_ERROR_INVALID); }
 
 // A short text may stand for much work: it is refused before the work is done. Each takes below a second.
 TEST(Refusal, BoundsTheWorkThatATextStandsFor) {

@@ -9,12 +9,8 @@
 namespace kgrpo::simt {
 namespace {
 
-uint64_t Bits(float v) {
-  return std::bit_cast<uint32_t>(v);
-}
-uint64_t Bits(double v) {
-  return std::bit_cast<uint64_t>(v);
-}
+uint64_t Bits(float v) { return std::bit_cast<uint32_t>(v); }
+uint64_t Bits(double v) { return std::bit_cast<uint64_t>(v); }
 
 // The magnitude that 15 bits stand for; what lies beyond the largest number is where the next one would be.
 long double MagnitudeOf(uint32_t bits, int mantissa) {

@@ -11,9 +11,7 @@ namespace {
 // Time between two events around a launch beside the kernel's; see devices/h100.yaml.
 constexpr double kEventMicroseconds = 4.4;
 
-std::string DeviceFile() {
-  return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml";
-}
+std::string DeviceFile() { return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml"; }
 
 struct Measured {
   std::string group, kernel;

@@ -11,16 +11,10 @@ namespace {
 
 const Json kNone = Json::object();
 
-std::string TemplateText(const std::string& name) {
-  return policy::ReadFile(TemplatesFolder() / (name + ".jinja"));
-}
+std::string TemplateText(const std::string& name) { return policy::ReadFile(TemplatesFolder() / (name + ".jinja")); }
 
-Json User(const std::string& text) {
-  return {{"role", "user"}, {"content", text}};
-}
-Json Assistant(const std::string& text) {
-  return {{"role", "assistant"}, {"content", text}};
-}
+Json User(const std::string& text) { return {{"role", "user"}, {"content", text}}; }
+Json Assistant(const std::string& text) { return {{"role", "assistant"}, {"content", text}}; }
 
 const Json kAsk = Json::array({User("q")});
 

@@ -20,9 +20,7 @@ std::time_t GoldenTime() {
   return std::mktime(&time);
 }
 
-Json Golden() {
-  return Json::parse(policy::ReadFile(tokenizer::GoldenFolder() / "jinja.json"));
-}
+Json Golden() { return Json::parse(policy::ReadFile(tokenizer::GoldenFolder() / "jinja.json")); }
 
 std::string Rendered(const std::string& text, const Json& variables = Json::object()) {
   return Template(text, "t").Render(variables, GoldenTime());

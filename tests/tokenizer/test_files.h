@@ -8,13 +8,9 @@
 
 namespace kgrpo::tokenizer {
 
-inline std::filesystem::path GoldenFolder() {
-  return KGRPO_BINARY_DIR "/test_data/tokenizer";
-}
+inline std::filesystem::path GoldenFolder() { return KGRPO_BINARY_DIR "/test_data/tokenizer"; }
 
-inline std::filesystem::path TemplatesFolder() {
-  return GoldenFolder() / "templates";
-}
+inline std::filesystem::path TemplatesFolder() { return GoldenFolder() / "templates"; }
 
 inline std::vector<std::string> ReadLines(const std::filesystem::path& file) {
   std::ifstream stream(file);

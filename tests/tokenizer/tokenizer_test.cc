@@ -11,9 +11,7 @@
 namespace kgrpo::tokenizer {
 namespace {
 
-Tokenizer LoadTiny(const std::string& style) {
-  return Tokenizer::Load(GoldenFolder() / "tiny" / style);
-}
+Tokenizer LoadTiny(const std::string& style) { return Tokenizer::Load(GoldenFolder() / "tiny" / style); }
 
 uint32_t RandomCodePoint(std::mt19937& random) {
   while (true) {
@@ -34,18 +32,10 @@ std::string RandomBytes(std::mt19937& random, size_t most) {
   for (size_t i = random() % (most + 1); i > 0; --i) {
     // Lead and continuation bytes more often than by chance, and pieces of tokens.
     switch (random() % 4) {
-      case 0:
-        bytes.push_back(static_cast<char>(random()));
-        break;
-      case 1:
-        bytes.push_back(static_cast<char>(0xC0 + random() % 0x40));
-        break;
-      case 2:
-        bytes.push_back(static_cast<char>(0x80 + random() % 0x40));
-        break;
-      default:
-        bytes += std::string_view("<|im_end|>").substr(random() % 10);
-        break;
+      case 0: bytes.push_back(static_cast<char>(random())); break;
+      case 1: bytes.push_back(static_cast<char>(0xC0 + random() % 0x40)); break;
+      case 2: bytes.push_back(static_cast<char>(0x80 + random() % 0x40)); break;
+      default: bytes += std::string_view("<|im_end|>").substr(random() % 10); break;
     }
   }
   return bytes;

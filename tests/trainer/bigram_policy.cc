@@ -24,9 +24,7 @@ uint16_t Narrow(double value) {
   const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
   return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
-double Widen(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+double Widen(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 }  // namespace
 

@@ -97,13 +97,9 @@ void ExpectTrl(double tolerance) {
   }
 }
 
-TEST(Loss, EqualsTrlInDouble) {
-  ExpectTrl<double>(1e-6);
-}
+TEST(Loss, EqualsTrlInDouble) { ExpectTrl<double>(1e-6); }
 
-TEST(Loss, EqualsTrlInFloat) {
-  ExpectTrl<float>(1e-5);
-}
+TEST(Loss, EqualsTrlInFloat) { ExpectTrl<float>(1e-5); }
 
 TEST(Loss, MetricsEqualTrl) {
   size_t compared = 0;  // TRL computes these in float32

@@ -57,17 +57,12 @@ constexpr size_t kFailingCount = 1313;  // an operation on so many elements fail
 
 size_t SizeOf(int type) {
   switch (type) {
-    case 1:
-      return 1;  // uint8
-    case 9:
-      return 2;  // bfloat16
-    case 7:
-      return 4;  // float32
+    case 1: return 1;  // uint8
+    case 9: return 2;  // bfloat16
+    case 7: return 4;  // float32
     case 4:
-    case 8:
-      return 8;  // int64, float64
-    default:
-      return 0;
+    case 8: return 8;  // int64, float64
+    default: return 0;
   }
 }
 
@@ -190,9 +185,7 @@ EXPORTED int ncclGroupEnd() {
   group.clear();
   return 0;
 }
-EXPORTED const char* ncclGetLastError(void*) {
-  return "as the test asked";
-}
+EXPORTED const char* ncclGetLastError(void*) { return "as the test asked"; }
 EXPORTED const char* ncclGetErrorString(int result) {
   return result == kInvalidUsage ? "invalid usage" : "invalid argument";
 }
@@ -209,9 +202,7 @@ EXPORTED int cudaStreamCreateWithFlags(void** made, unsigned) {
   *made = new int(device);
   return 0;
 }
-EXPORTED int cudaStreamSynchronize(void*) {
-  return 0;
-}
+EXPORTED int cudaStreamSynchronize(void*) { return 0; }
 EXPORTED int cudaStreamDestroy(void* stream) {
   delete static_cast<int*>(stream);
   return 0;
@@ -238,6 +229,4 @@ EXPORTED int cudaDeviceGetPCIBusId(char* text, int size, int wanted) {
   std::snprintf(text, static_cast<size_t>(size), "0000:%02x:00.0", wanted);
   return 0;
 }
-EXPORTED const char* cudaGetErrorString(int) {
-  return "invalid device ordinal";
-}
+EXPORTED const char* cudaGetErrorString(int) { return "invalid device ordinal"; }

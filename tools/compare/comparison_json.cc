@@ -14,16 +14,11 @@ using Json = nlohmann::ordered_json;
 
 const char* NameOf(Basis basis) {
   switch (basis) {
-    case Basis::kPairedSeeds:
-      return "paired seeds";
-    case Basis::kSeeds:
-      return "seeds";
-    case Basis::kEpisodes:
-      return "episodes";
-    case Basis::kProblems:
-      return "problems";
-    case Basis::kNone:
-      return "none";
+    case Basis::kPairedSeeds: return "paired seeds";
+    case Basis::kSeeds: return "seeds";
+    case Basis::kEpisodes: return "episodes";
+    case Basis::kProblems: return "problems";
+    case Basis::kNone: return "none";
   }
   return "none";
 }

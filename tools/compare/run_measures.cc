@@ -153,9 +153,7 @@ void Flatten(const nlohmann::ordered_json& json, const std::string& path, std::m
 
 }  // namespace
 
-size_t TenthOf(size_t steps) {
-  return std::max<size_t>(1, steps / 10);
-}
+size_t TenthOf(size_t steps) { return std::max<size_t>(1, steps / 10); }
 
 const std::vector<Measure>& Measures() {
   static const std::vector<Measure> measures = {

@@ -19,9 +19,7 @@ bool IsStream(const FunctionParameter& parameter) {
   return parameter.type == "cudaStream_t" || parameter.type == "struct CUstream_st";
 }
 
-bool IsFloating(DType dtype) {
-  return Info(dtype).is_floating;
-}
+bool IsFloating(DType dtype) { return Info(dtype).is_floating; }
 
 // At commas outside brackets, without spaces.
 std::vector<std::string> SplitCommas(const std::string& text) {
@@ -39,9 +37,7 @@ std::vector<std::string> SplitCommas(const std::string& text) {
 }
 
 // The name that expressions of problem.yaml have for this function.
-std::string_view FunctionNamed(std::string_view name) {
-  return name == "cdiv" ? "ceil_div" : name;
-}
+std::string_view FunctionNamed(std::string_view name) { return name == "cdiv" ? "ceil_div" : name; }
 
 class Drafter {
  public:

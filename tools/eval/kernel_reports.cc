@@ -14,31 +14,18 @@ std::string Xml(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\n':
-        escaped += "&#10;";
-        break;
-      default:
-        escaped += static_cast<unsigned char>(c) >= ' ' || c == '\t' ? c : '?';
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\n': escaped += "&#10;"; break;
+      default: escaped += static_cast<unsigned char>(c) >= ' ' || c == '\t' ? c : '?';
     }
   }
   return escaped;
 }
 
-std::string FirstLine(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // The file and line that the diagnosis names first: "line 32", "own.cuh:2: ", "kernel.cu(4)". The kernel's own file is
 // called kernel.cu there.

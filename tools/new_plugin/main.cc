@@ -120,6 +120,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace kgrpo::cli
 
-int main(int argc, char** argv) {
-  return kgrpo::cli::Main(argc, argv);
-}
+int main(int argc, char** argv) { return kgrpo::cli::Main(argc, argv); }

@@ -216,9 +216,7 @@ void WriteResult(const fs::path& folder, const OpenProblem& problem, const std::
   WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
 }
 
-std::string Times(double factor) {
-  return Format("%.2fx", factor);
-}
+std::string Times(double factor) { return Format("%.2fx", factor); }
 
 // Shows the candidates: a line for each new kernel, and for each other result the first time. On a terminal only for
 // each faster kernel, and one line about the rounds in progress.

@@ -23,9 +23,7 @@ Json Messages(const std::vector<ChatMessage>& messages) {
   return json;
 }
 
-Json Finite(double value) {
-  return std::isfinite(value) ? Json(value) : Json();
-}
+Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // Makes a cell of each field that it visits. Of an absent group, numbers are null and texts empty.
 class Cells {

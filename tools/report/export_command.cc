@@ -98,9 +98,7 @@ std::vector<std::string> PurposeNames() {
   return names;
 }
 
-Purpose PurposeOf(const std::string& name) {
-  return *std::ranges::find(kPurposes, name, PurposeName);
-}
+Purpose PurposeOf(const std::string& name) { return *std::ranges::find(kPurposes, name, PurposeName); }
 
 int RunExport(ExportOptions options) {
   const fs::path folder = options.run;

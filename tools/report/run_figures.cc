@@ -20,9 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kWindows = 20;
 constexpr size_t kLabels = 40;  // suggestions that are listed
 
-Json Number(double value) {
-  return std::isfinite(value) ? Json(value) : Json();
-}
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // Every metric that a page draws.
 Json ReadCurves(Database& database) {

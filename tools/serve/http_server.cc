@@ -48,9 +48,7 @@ std::string Body(const std::string& code, const std::string& message) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string SecondsText(double seconds) {
-  return std::to_string(static_cast<int>(seconds)) + " s";
-}
+std::string SecondsText(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }
 
 // The address of a connection's other side.
 std::string AddressOf(socket_t socket) {
@@ -333,9 +331,7 @@ HttpServer::HttpServer(const HttpLimits& limits)
   });
 }
 
-HttpServer::~HttpServer() {
-  close(stop_event_);
-}
+HttpServer::~HttpServer() { close(stop_event_); }
 
 int HttpServer::Bind(const std::string& host, int port) {
   set_socket_options([this](socket_t socket) {
@@ -440,9 +436,7 @@ std::string HttpServer::ReadBody(const httplib::Request& request, const httplib:
   return body;  // never
 }
 
-RequestNote& HttpServer::Note() {
-  return Connection::current_->note;
-}
+RequestNote& HttpServer::Note() { return Connection::current_->note; }
 
 void HttpServer::RequireOneLength(const httplib::Request& request) {
   const bool has_body =
@@ -452,12 +446,8 @@ void HttpServer::RequireOneLength(const httplib::Request& request) {
   if (!wrong.empty()) throw HttpError(400, "bad_request", "the request has " + wrong);
 }
 
-bool HttpServer::ClientGone() {
-  return Connection::current_->Gone();
-}
+bool HttpServer::ClientGone() { return Connection::current_->Gone(); }
 
-void HttpServer::CloseAfterwards() {
-  Connection::current_->CloseAfterwards();
-}
+void HttpServer::CloseAfterwards() { Connection::current_->CloseAfterwards(); }
 
 }  // namespace kgrpo::serve

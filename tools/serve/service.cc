@@ -28,13 +28,9 @@ constexpr auto kLookEvery = std::chrono::milliseconds(20);  // between checks fo
 constexpr int kLongestRetryAfter = 60;
 constexpr int kTries = 10;  // tries of an evaluation that another request's cancellation ended
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-void AnswerJson(const Json& json, httplib::Response& response) {
-  response.set_content(Dump(json), "application/json");
-}
+void AnswerJson(const Json& json, httplib::Response& response) { response.set_content(Dump(json), "application/json"); }
 
 double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -48,16 +44,11 @@ struct Failure {
 Failure FailureOf(kgrpo_error_code code, bool of_kernel = false) {
   switch (code) {
     case KGRPO_ERROR_INVALID:
-    case KGRPO_ERROR_NOT_FOUND:
-      return of_kernel ? Failure{422, "not_judged"} : Failure{422, "invalid_problem"};
-    case KGRPO_ERROR_UNSUPPORTED:
-      return of_kernel ? Failure{422, "not_judged"} : Failure{422, "unsupported"};
-    case KGRPO_ERROR_UNAVAILABLE:
-      return {503, "unavailable"};
-    case KGRPO_ERROR_CANCELLED:
-      return {503, "cancelled"};
-    default:
-      return {500, "internal"};
+    case KGRPO_ERROR_NOT_FOUND: return of_kernel ? Failure{422, "not_judged"} : Failure{422, "invalid_problem"};
+    case KGRPO_ERROR_UNSUPPORTED: return of_kernel ? Failure{422, "not_judged"} : Failure{422, "unsupported"};
+    case KGRPO_ERROR_UNAVAILABLE: return {503, "unavailable"};
+    case KGRPO_ERROR_CANCELLED: return {503, "cancelled"};
+    default: return {500, "internal"};
   }
 }
 

@@ -41,9 +41,7 @@ std::string LabelText(const ServiceMetrics::Labels& labels) {
   return text;
 }
 
-std::string Braced(const std::string& labels) {
-  return labels.empty() ? "" : "{" + labels + "}";
-}
+std::string Braced(const std::string& labels) { return labels.empty() ? "" : "{" + labels + "}"; }
 
 }  // namespace
 

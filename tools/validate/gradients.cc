@@ -104,9 +104,7 @@ int64_t Elements(const kgrpo_tensor& tensor) {
   return count;
 }
 
-uintptr_t Begin(const kgrpo_tensor& tensor) {
-  return reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
-}
+uintptr_t Begin(const kgrpo_tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset; }
 
 std::string CheckGradients(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::vector<int32_t>& prompt,
                            const Completion& completion) {

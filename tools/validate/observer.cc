@@ -9,9 +9,7 @@
 namespace kgrpo::validate {
 namespace {
 
-std::string Outcome(kgrpo_error* error) {
-  return error == nullptr ? "" : "refused: " + TakeMessage(error);
-}
+std::string Outcome(kgrpo_error* error) { return error == nullptr ? "" : "refused: " + TakeMessage(error); }
 
 }  // namespace
 

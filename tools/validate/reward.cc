@@ -20,9 +20,7 @@ double Unset() {
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
-bool IsUnset(double value) {
-  return std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(Unset());
-}
+bool IsUnset(double value) { return std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(Unset()); }
 
 // A score, or the words of a refusal.
 struct Said {
@@ -32,9 +30,7 @@ struct Said {
   bool none = false;    // KGRPO_ERROR_NO_SCORE
   bool operator==(const Said&) const = default;
 };
-std::string SaidText(const Said& said) {
-  return said.score ? Shown(*said.score) : "refused: " + said.refusal;
-}
+std::string SaidText(const Said& said) { return said.score ? Shown(*said.score) : "refused: " + said.refusal; }
 
 // Checks the result of a call of score or idle.
 Said Read(kgrpo_error* error, double score, const char* what) {

@@ -37,15 +37,9 @@ std::string NewOutput(size_t* seen) {
 
 }  // namespace
 
-void Fail(const std::string& why) {
-  throw Error(KGRPO_ERROR_INTERNAL, why);
-}
-void Skip(const std::string& why) {
-  throw Skipped{why};
-}
-void Warn(const std::string& why) {
-  throw Warned{why};
-}
+void Fail(const std::string& why) { throw Error(KGRPO_ERROR_INTERNAL, why); }
+void Skip(const std::string& why) { throw Skipped{why}; }
+void Warn(const std::string& why) { throw Warned{why}; }
 
 void Session::Check(const std::string& name, const std::function<std::string()>& body) {
   Write({{"begin", name}});
@@ -72,9 +66,7 @@ void Session::Check(const std::string& name, const std::function<std::string()>&
   Write(line);
 }
 
-void Session::Write(const Json& line) {
-  write_(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-}
+void Session::Write(const Json& line) { write_(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
 
 std::string TakeMessage(kgrpo_error* error) {
   if (error->struct_size < KGRPO_ERROR_SIZE_1) Fail("the error's struct_size is " + std::to_string(error->struct_size));
@@ -105,8 +97,6 @@ void OnTwoThreads(const std::function<void()>& body) {
   }
 }
 
-std::string Shown(double number) {
-  return Format("%.9g", number);
-}
+std::string Shown(double number) { return Format("%.9g", number); }
 
 }  // namespace kgrpo::validate

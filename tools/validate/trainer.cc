@@ -45,9 +45,7 @@ class TinyPolicy : public CpuPolicy {
   }
 };
 
-constexpr std::string_view NoOptions() {
-  return "{}";
-}
+constexpr std::string_view NoOptions() { return "{}"; }
 std::unique_ptr<TinyPolicy> MakeTiny(const kgrpo_host* host, std::string_view) {
   return std::make_unique<TinyPolicy>(host);
 }

@@ -67,18 +67,14 @@ std::set<size_t> OptionalFunctions(Role role) {
       return {index(offsetof(kgrpo_coder_interface, suggestions)),
               index(offsetof(kgrpo_coder_interface, describe_request)),
               index(offsetof(kgrpo_coder_interface, describe)), index(offsetof(kgrpo_coder_interface, spending))};
-    case Role::kEvaluator:
-      return {index(offsetof(kgrpo_evaluator_interface, get_extension))};
-    case Role::kReward:
-      return {index(offsetof(kgrpo_reward_interface, idle))};
+    case Role::kEvaluator: return {index(offsetof(kgrpo_evaluator_interface, get_extension))};
+    case Role::kReward: return {index(offsetof(kgrpo_reward_interface, idle))};
     case Role::kObserver:
       return {index(offsetof(kgrpo_observer_interface, begin)), index(offsetof(kgrpo_observer_interface, round)),
               index(offsetof(kgrpo_observer_interface, step)), index(offsetof(kgrpo_observer_interface, checkpoint)),
               index(offsetof(kgrpo_observer_interface, end))};
-    case Role::kPolicy:
-      return {index(offsetof(kgrpo_policy_interface, backward_in_pieces))};
-    case Role::kTrainer:
-      return {index(offsetof(kgrpo_trainer_interface, check_plan))};
+    case Role::kPolicy: return {index(offsetof(kgrpo_policy_interface, backward_in_pieces))};
+    case Role::kTrainer: return {index(offsetof(kgrpo_trainer_interface, check_plan))};
   }
   return {};
 }

@@ -52,8 +52,6 @@ double CircuitBreaker::ProbeSeconds(double now) const {
   return std::max({kLeastProbeSeconds, options_.pause_seconds, SecondsLeft() - (now - last_failure_)});
 }
 
-void CircuitBreaker::OnProbeDropped() {
-  probing_ = false;
-}
+void CircuitBreaker::OnProbeDropped() { probing_ = false; }
 
 }  // namespace kgrpo::coder_gpt4o

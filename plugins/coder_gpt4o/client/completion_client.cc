@@ -125,12 +125,8 @@ void CompletionClient::Send(CompletionRequest request, std::function<void(Comple
   impl_->Send(std::move(request), std::move(done));
 }
 
-void CompletionClient::Cancel() {
-  impl_->Cancel();
-}
+void CompletionClient::Cancel() { impl_->Cancel(); }
 
-const std::string& CompletionClient::Address() const {
-  return impl_->dispatcher().Address();
-}
+const std::string& CompletionClient::Address() const { return impl_->dispatcher().Address(); }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -23,9 +23,7 @@ std::string Seconds(double seconds) {
 }
 
 // Elapsed time, rounded to the nearest second: rounded up, as announced waits are, it would look longer than announced.
-std::string Passed(double seconds) {
-  return Seconds(std::max(1.0, std::round(seconds)));
-}
+std::string Passed(double seconds) { return Seconds(std::max(1.0, std::round(seconds))); }
 
 }  // namespace
 
@@ -134,9 +132,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       }
       Finish(attempt.request, Outcome::kFailed, failure.word, failure.message);
       return;
-    case Failure::Remedy::kRetry:
-      Retry(std::move(attempt), failure, now);
-      return;
+    case Failure::Remedy::kRetry: Retry(std::move(attempt), failure, now); return;
   }
 }
 

@@ -301,8 +301,7 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
 Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
   const std::string words = detail.empty() ? std::string(curl_easy_strerror(code)) : detail;
   switch (code) {
-    case CURLE_OPERATION_TIMEDOUT:
-      return Make(Remedy::kRetry, "timeout", "no answer in time: " + words);
+    case CURLE_OPERATION_TIMEDOUT: return Make(Remedy::kRetry, "timeout", "no answer in time: " + words);
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
@@ -328,15 +327,13 @@ Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
-    case CURLE_PROXY:
-      return Make(Remedy::kRetry, "connection", "the service cannot be reached: " + words);
+    case CURLE_PROXY: return Make(Remedy::kRetry, "connection", "the service cannot be reached: " + words);
     case CURLE_BAD_CONTENT_ENCODING:
       return Make(Remedy::kRetry, "invalid_answer", "the answer's compression cannot be read: " + words);
     case CURLE_UNSUPPORTED_PROTOCOL:  // HTTP/0.9: bytes without a status line
     case CURLE_WEIRD_SERVER_REPLY:
       return Make(Remedy::kRetry, "invalid_answer", "the server does not speak HTTP: " + words);
-    default:
-      return Make(Remedy::kRetry, "connection", "the connection broke: " + words);
+    default: return Make(Remedy::kRetry, "connection", "the connection broke: " + words);
   }
 }
 

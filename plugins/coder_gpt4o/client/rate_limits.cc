@@ -7,9 +7,7 @@
 #include <kgrpo/support/sha256.h>
 
 namespace kgrpo::coder_gpt4o {
-double TokenBucket::Level(double now) const {
-  return std::min(capacity_, level_ + rate_ * std::max(0.0, now - at_));
-}
+double TokenBucket::Level(double now) const { return std::min(capacity_, level_ + rate_ * std::max(0.0, now - at_)); }
 
 double TokenBucket::Wait(double now, double amount) const {
   if (!limited_) return 0;
@@ -56,9 +54,7 @@ void RateLimits::Learn(double now, const ResponseHeaders& headers) {
   learnt_tokens_.Learn(now, headers.tokens);
 }
 
-void RateLimits::Pause(double now, double seconds) {
-  paused_until_ = std::max(paused_until_, now + seconds);
-}
+void RateLimits::Pause(double now, double seconds) { paused_until_ = std::max(paused_until_, now + seconds); }
 
 double BackoffSeconds(double base, double cap, uint64_t seed, std::string_view body, uint32_t retry) {
   // The jitter is keyed by the request's content, since the order in which threads send requests is random.

@@ -15,9 +15,7 @@ constexpr double kCloseSeconds = 1;  // for a stream to end after its last event
 
 }  // namespace
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
                    uint64_t max_answer_bytes, double now, OnHeaders on_headers)

@@ -25,24 +25,15 @@ int NearestOf(int asked, std::initializer_list<int> values, int preferred) {
 
 PlainResult ApplyTo(const PlainSource& source, const Ask& ask) {
   switch (ask.technique) {
-    case Technique::kNarrow:
-      return NarrowIndices(source);
-    case Technique::kRestrict:
-      return ReadOnlyPointers(source);
-    case Technique::kGridStride:
-      return GridStride(source);
-    case Technique::kVectorize:
-      return VectorElements(source, NearestOf(ask.value, {2, 4}, 4));
-    case Technique::kShuffle:
-      return ShuffleReduction(source);
-    case Technique::kFast:
-      return FastIntrinsics(source);
-    case Technique::kUnroll:
-      return UnrollLoops(source, NearestOf(ask.value, {2, 4, 8, 16}, 4));
-    case Technique::kBlock:
-      return BlockSize(source, NearestOf(ask.value, {64, 128, 256, 512, 1024}, 256));
-    case Technique::kLaunchBounds:
-      return LaunchBounds(source);
+    case Technique::kNarrow: return NarrowIndices(source);
+    case Technique::kRestrict: return ReadOnlyPointers(source);
+    case Technique::kGridStride: return GridStride(source);
+    case Technique::kVectorize: return VectorElements(source, NearestOf(ask.value, {2, 4}, 4));
+    case Technique::kShuffle: return ShuffleReduction(source);
+    case Technique::kFast: return FastIntrinsics(source);
+    case Technique::kUnroll: return UnrollLoops(source, NearestOf(ask.value, {2, 4, 8, 16}, 4));
+    case Technique::kBlock: return BlockSize(source, NearestOf(ask.value, {64, 128, 256, 512, 1024}, 256));
+    case Technique::kLaunchBounds: return LaunchBounds(source);
     default:
       return {"",
               "it needs a kernel with a '// schedule:' line, and this one has none: docs/coder_offline.md says what "

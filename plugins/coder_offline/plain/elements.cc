@@ -21,9 +21,7 @@ bool IsGlobalIndex(const std::string& text) {
                         "threadIdx.x+blockIdx.x*blockDim.x", "threadIdx.x+blockDim.x*blockIdx.x"});
 }
 
-bool IsStride(const std::string& text) {
-  return text == "blockDim.x*gridDim.x" || text == "gridDim.x*blockDim.x";
-}
+bool IsStride(const std::string& text) { return text == "blockDim.x*gridDim.x" || text == "gridDim.x*blockDim.x"; }
 
 bool IsIndexType(const std::string& type) {
   return IsOneOf(type, {"int", "unsigned", "unsigned int", "size_t", "long long", "int64_t", "uint", "long"});

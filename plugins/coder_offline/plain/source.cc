@@ -10,13 +10,9 @@ namespace {
 
 using cuda_source::Token;
 
-bool IsOpen(const Token& token) {
-  return token.Is("(") || token.Is("[") || token.Is("{");
-}
+bool IsOpen(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
 
-bool IsClose(const Token& token) {
-  return token.Is(")") || token.Is("]") || token.Is("}");
-}
+bool IsClose(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
 bool IsNumberType(std::string_view word) {
   return IsOneOf(word, {"int", "unsigned", "long", "short", "size_t", "int64_t", "uint64_t", "int32_t", "uint32_t",

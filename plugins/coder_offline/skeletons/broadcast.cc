@@ -15,9 +15,7 @@ std::string Coefficient(const Program& program, const std::string& column) {
                   [&](const Parameter& p) { return p.name == "column" ? column : p.name; });
 }
 
-std::string ColumnPlus(int k) {
-  return k == 0 ? "column" : "column + " + std::to_string(k);
-}
+std::string ColumnPlus(int k) { return k == 0 ? "column" : "column + " + std::to_string(k); }
 
 // The statements for the columns of this thread in row `row`; coefficients stand in `factor`, or are computed in place.
 std::string RowStatements(const Program& program, int width, bool hoisted) {

@@ -9,9 +9,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-bool HasBag(const Program& program) {
-  return program.AxesOf("index").size() == 2;
-}
+bool HasBag(const Program& program) { return program.AxesOf("index").size() == 2; }
 
 // The statements that write `step` neighbouring elements of row i from column d.
 std::string GatherBody(const Program& program, int step) {

@@ -8,9 +8,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-bool BIsTransposed(const Program& program) {
-  return program.AxesOf("b") == Axes{"n", "k"};
-}
+bool BIsTransposed(const Program& program) { return program.AxesOf("b") == Axes{"n", "k"}; }
 
 // finish(...) at (row, col), or `total` itself where the problem has none.
 std::string FinishText(const Program& program) {

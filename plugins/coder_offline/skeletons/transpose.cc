@@ -7,9 +7,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-bool HasBatch(const Program& program) {
-  return program.AxesOf(program.Output()->name).size() == 3;
-}
+bool HasBatch(const Program& program) { return program.AxesOf(program.Output()->name).size() == 3; }
 
 // The input that is transposed: the first one whose layout differs from the output's.
 std::string TransposedInput(const Program& program) {

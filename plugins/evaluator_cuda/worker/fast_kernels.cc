@@ -29,9 +29,7 @@ RegisteredCode& Registered() {
   return registered;
 }
 
-void UseDeviceCode(cudaLibrary_t code) {
-  g_code = code;
-}
+void UseDeviceCode(cudaLibrary_t code) { g_code = code; }
 
 const void* KernelOf(const void* function) {
   static std::map<const void*, const void*> known;

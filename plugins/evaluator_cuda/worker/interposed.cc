@@ -28,9 +28,7 @@ cudaError_t KeepMemory(cudaMemPool_t pool) {
 
 }  // namespace
 
-void RuntimeBeginCall() {
-  g_streams_of_call.clear();
-}
+void RuntimeBeginCall() { g_streams_of_call.clear(); }
 
 Counts& RuntimeCounts() {
   static Counts counts;

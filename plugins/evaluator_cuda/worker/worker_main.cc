@@ -72,9 +72,7 @@ void Tell(Say kind, const void* payload, size_t bytes) {
   if (bytes > 0) WriteAll(payload, bytes);
 }
 
-void Tell(Say kind, const std::string& text) {
-  Tell(kind, text.data(), text.size());
-}
+void Tell(Say kind, const std::string& text) { Tell(kind, text.data(), text.size()); }
 
 void TellReady(const Ready& ready, const std::string& failure) {
   Tell(Say::kReady, std::string(reinterpret_cast<const char*>(&ready), sizeof ready) + failure);
@@ -280,8 +278,7 @@ int Serve(const std::string& scratch, bool filtered) {
         Tell(Say::kDone, &done, sizeof done);
         break;
       }
-      default:
-        return 123;
+      default: return 123;
     }
   }
   return 0;

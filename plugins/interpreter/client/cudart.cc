@@ -39,9 +39,7 @@ int CopyWithSymbol(const void* symbol, void* host, size_t bytes, size_t offset, 
   return SetError(at_once ? RunAtOnce(work) : Submit(stream, std::move(work)));
 }
 
-uint64_t Address(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer);
-}
+uint64_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 }  // namespace
 
@@ -58,17 +56,13 @@ void** __cudaRegisterFatBinary(void*) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-char __cudaInitModule(void**) {
-  return 0;
-}
+char __cudaInitModule(void**) { return 0; }
 
 void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
   AddKernel(host, name);
 }
 
-void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) {
-  AddVariable(host, name);
-}
+void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) { AddVariable(host, name); }
 
 unsigned __cudaPushCallConfiguration(CudaDim3 grid, CudaDim3 block, size_t shared, void* stream) {
   t_configurations.push_back({grid, block, shared, stream});
@@ -130,12 +124,8 @@ int cudaLaunchKernelExC(const CudaLaunchConfig* config, const void* function, vo
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const unsigned* value = config->attributes[i].value;
     switch (config->attributes[i].id) {
-      case kCooperative:
-        cooperative = value[0] != 0;
-        break;
-      case kOverlap:
-        overlaps = value[0] != 0;
-        break;
+      case kCooperative: cooperative = value[0] != 0; break;
+      case kOverlap: overlaps = value[0] != 0; break;
       case kClusterDimension:
         if (value[0] * value[1] * value[2] != 1) RefuseCall("thread block clusters");
         break;
@@ -145,10 +135,8 @@ int cudaLaunchKernelExC(const CudaLaunchConfig* config, const void* function, vo
       case kPriority:
       case kMemSyncMap:
       case kMemSyncDomain:
-      case kSharedCarveout:
-        break;
-      default:
-        RefuseCall("a launch attribute of cudaLaunchKernelEx");
+      case kSharedCarveout: break;
+      default: RefuseCall("a launch attribute of cudaLaunchKernelEx");
     }
   }
   Work work;
@@ -191,9 +179,7 @@ int cudaMallocHost(void** pointer, size_t bytes) {
   return *pointer != nullptr ? kCudaSuccess : SetError(kCudaMemoryAllocation);
 }
 
-int cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
-  return cudaMallocHost(pointer, bytes);
-}
+int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
 
 int cudaFreeHost(void* pointer) {
   std::free(pointer);
@@ -208,9 +194,7 @@ int cudaMemcpyAsync(void* target, const void* source, size_t bytes, int kind, vo
   return SetError(Submit(stream, MakeCopy(target, source, bytes, kind)));
 }
 
-int cudaMemset(void* target, int value, size_t bytes) {
-  return SetError(RunAtOnce(MakeSet(target, value, bytes)));
-}
+int cudaMemset(void* target, int value, size_t bytes) { return SetError(RunAtOnce(MakeSet(target, value, bytes))); }
 
 int cudaMemsetAsync(void* target, int value, size_t bytes, void* stream) {
   return SetError(Submit(stream, MakeSet(target, value, bytes)));

@@ -141,12 +141,8 @@ const char* cudaGetErrorString(int error) {
   return entry != nullptr ? entry->text : "unknown error";
 }
 
-int cudaGetLastError() {
-  return TakeError();
-}
-int cudaPeekAtLastError() {
-  return PeekError();
-}
+int cudaGetLastError() { return TakeError(); }
+int cudaPeekAtLastError() { return PeekError(); }
 
 int cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -158,21 +154,11 @@ int cudaGetDevice(int* device) {
   return kCudaSuccess;
 }
 
-int cudaSetDevice(int device) {
-  return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice);
-}
-int cudaDeviceSynchronize() {
-  return SetError(WaitForDevice());
-}
-int cudaDeviceReset() {
-  return kCudaSuccess;
-}
-int cudaDeviceSetCacheConfig(int) {
-  return kCudaSuccess;
-}
-int cudaDeviceSetLimit(int, size_t) {
-  return SetError(kCudaNotSupported);
-}
+int cudaSetDevice(int device) { return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice); }
+int cudaDeviceSynchronize() { return SetError(WaitForDevice()); }
+int cudaDeviceReset() { return kCudaSuccess; }
+int cudaDeviceSetCacheConfig(int) { return kCudaSuccess; }
+int cudaDeviceSetLimit(int, size_t) { return SetError(kCudaNotSupported); }
 
 int cudaRuntimeGetVersion(int* version) {
   *version = 13000;
@@ -255,9 +241,7 @@ int cudaFuncSetAttribute(const void* function, int attribute, int value) {
   return SetError(kCudaNotSupported);
 }
 
-int cudaFuncSetCacheConfig(const void*, int) {
-  return kCudaSuccess;
-}
+int cudaFuncSetCacheConfig(const void*, int) { return kCudaSuccess; }
 
 int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
                                                            size_t shared, unsigned) {

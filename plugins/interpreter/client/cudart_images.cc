@@ -65,18 +65,12 @@ int SetFormat(const CudaChannelFormat& format, Image* image) {
 // The largest images of compute capability 9.0 (CUDA C++ programming guide, Technical Specifications).
 CudaExtent LargestExtent(ImageShape shape) {
   switch (shape) {
-    case ImageShape::kLinear:
-      return {size_t{1} << 28, 1, 1};
-    case ImageShape::k1D:
-      return {131072, 1, 1};
-    case ImageShape::k2D:
-      return {131072, 65536, 1};
-    case ImageShape::k3D:
-      return {16384, 16384, 16384};
-    case ImageShape::k1DLayered:
-      return {32768, 1, 2048};
-    case ImageShape::kCube:
-      return {32768, 32768, 6};
+    case ImageShape::kLinear: return {size_t{1} << 28, 1, 1};
+    case ImageShape::k1D: return {131072, 1, 1};
+    case ImageShape::k2D: return {131072, 65536, 1};
+    case ImageShape::k3D: return {16384, 16384, 16384};
+    case ImageShape::k1DLayered: return {32768, 1, 2048};
+    case ImageShape::kCube: return {32768, 32768, 6};
     default:  // layers of images or of cubes
       return {32768, 32768, 2048};
   }
@@ -217,9 +211,7 @@ int SetImage(const CudaResource& resource, Image* image) {
 
 extern "C" {
 
-CudaChannelFormat cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
-  return {{x, y, z, w}, kind};
-}
+CudaChannelFormat cudaCreateChannelDesc(int x, int y, int z, int w, int kind) { return {{x, y, z, w}, kind}; }
 
 int cudaMallocArray(void** array, const CudaChannelFormat* format, size_t width, size_t height, unsigned flags) {
   return SetError(MakeArray(array, format, {width, height, 0}, flags));
@@ -305,13 +297,9 @@ int cudaMemcpyToArray(void* target, size_t x, size_t y, const void* source, size
   return cudaMemcpy2DToArray(target, 0, y, source, pitch, pitch, bytes / pitch, kind);
 }
 
-int cudaMemcpy3D(const CudaCopy3D* copy) {
-  return Copy3D(copy, nullptr, true);
-}
+int cudaMemcpy3D(const CudaCopy3D* copy) { return Copy3D(copy, nullptr, true); }
 
-int cudaMemcpy3DAsync(const CudaCopy3D* copy, void* stream) {
-  return Copy3D(copy, stream, false);
-}
+int cudaMemcpy3DAsync(const CudaCopy3D* copy, void* stream) { return Copy3D(copy, stream, false); }
 
 int cudaCreateTextureObject(unsigned long long* handle, const CudaResource* resource, const CudaTexture* texture,
                             const void* view) {

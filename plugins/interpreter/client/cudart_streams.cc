@@ -77,9 +77,7 @@ int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
   return kCudaSuccess;
 }
 
-int cudaStreamCreate(void** stream) {
-  return cudaStreamCreateWithFlags(stream, 0);
-}
+int cudaStreamCreate(void** stream) { return cudaStreamCreateWithFlags(stream, 0); }
 int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
   return cudaStreamCreateWithFlags(stream, flags);
 }
@@ -87,37 +85,23 @@ int cudaStreamDestroy(void* stream) {
   RemoveStream(stream);
   return kCudaSuccess;
 }
-int cudaStreamSynchronize(void* stream) {
-  return SetError(WaitForStream(stream));
-}
-int cudaStreamQuery(void* stream) {
-  return SetError(WaitForStream(stream));
-}
-int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
-  return SetError(StreamWaitsForEvent(stream, event));
-}
+int cudaStreamSynchronize(void* stream) { return SetError(WaitForStream(stream)); }
+int cudaStreamQuery(void* stream) { return SetError(WaitForStream(stream)); }
+int cudaStreamWaitEvent(void* stream, void* event, unsigned) { return SetError(StreamWaitsForEvent(stream, event)); }
 
 int cudaEventCreate(void** event) {
   *event = NewToken();
   return kCudaSuccess;
 }
 
-int cudaEventCreateWithFlags(void** event, unsigned) {
-  return cudaEventCreate(event);
-}
+int cudaEventCreateWithFlags(void** event, unsigned) { return cudaEventCreate(event); }
 int cudaEventDestroy(void* event) {
   RemoveEvent(event);
   return kCudaSuccess;
 }
-int cudaEventRecord(void* event, void* stream) {
-  return SetError(RecordEvent(event, stream));
-}
-int cudaEventSynchronize(void* event) {
-  return SetError(WaitForEvent(event));
-}
-int cudaEventQuery(void* event) {
-  return SetError(WaitForEvent(event));
-}
+int cudaEventRecord(void* event, void* stream) { return SetError(RecordEvent(event, stream)); }
+int cudaEventSynchronize(void* event) { return SetError(WaitForEvent(event)); }
+int cudaEventQuery(void* event) { return SetError(WaitForEvent(event)); }
 
 // Returns 0: a candidate must not see the model's time.
 int cudaEventElapsedTime(float* milliseconds, void*, void*) {
@@ -125,9 +109,7 @@ int cudaEventElapsedTime(float* milliseconds, void*, void*) {
   return kCudaSuccess;
 }
 
-int cudaStreamBeginCapture(void* stream, int mode) {
-  return SetError(BeginCapture(stream, nullptr, mode));
-}
+int cudaStreamBeginCapture(void* stream, int mode) { return SetError(BeginCapture(stream, nullptr, mode)); }
 
 int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* dependencies, const void*, size_t count,
                                   int mode) {
@@ -144,9 +126,7 @@ int cudaStreamEndCapture(void* stream, void** graph) {
   return SetError(error);
 }
 
-int cudaStreamIsCapturing(void* stream, int* status) {
-  return SetError(CaptureStatus(stream, status));
-}
+int cudaStreamIsCapturing(void* stream, int* status) { return SetError(CaptureStatus(stream, status)); }
 
 int cudaGraphCreate(void** graph, unsigned) {
   Graphs().push_back(std::make_unique<Graph>());
@@ -154,9 +134,7 @@ int cudaGraphCreate(void** graph, unsigned) {
   return kCudaSuccess;
 }
 
-int cudaGraphDestroy(void* graph) {
-  return Destroy(Graphs(), graph);
-}
+int cudaGraphDestroy(void* graph) { return Destroy(Graphs(), graph); }
 
 int cudaGraphInstantiate(void** executable, void* graph, unsigned long long) {
   const Graph* from = Find(Graphs(), graph);
@@ -170,9 +148,7 @@ int cudaGraphInstantiateWithFlags(void** executable, void* graph, unsigned long 
   return cudaGraphInstantiate(executable, graph, flags);
 }
 
-int cudaGraphExecDestroy(void* executable) {
-  return Destroy(Executables(), executable);
-}
+int cudaGraphExecDestroy(void* executable) { return Destroy(Executables(), executable); }
 
 int cudaGraphUpload(void* executable, void*) {
   return SetError(Find(Executables(), executable) != nullptr ? kCudaSuccess : kCudaInvalidValue);

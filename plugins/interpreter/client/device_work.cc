@@ -9,13 +9,9 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 20;
 
-bool IsDevice(const void* pointer) {
-  return (reinterpret_cast<uintptr_t>(pointer) >> 47) != 0;
-}
+bool IsDevice(const void* pointer) { return (reinterpret_cast<uintptr_t>(pointer) >> 47) != 0; }
 
-uint64_t DeviceAddressOf(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer);
-}
+uint64_t DeviceAddressOf(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 // A request of a copy; `continues`: see Request.
 Reply AskCopy(Operation operation, bool continues, uint64_t a, uint64_t b, uint64_t c, const void* payload,
@@ -138,13 +134,11 @@ int MakeSymbolCopy(const void* symbol, void* host, size_t bytes, size_t offset, 
 
 int Run(const Work& work) {
   switch (work.kind) {
-    case Work::Kind::kCopy:
-      return CopyAll(work);
+    case Work::Kind::kCopy: return CopyAll(work);
     case Work::Kind::kSet:
       return Ask(Operation::kMemset, DeviceAddressOf(work.target), static_cast<uint64_t>(work.detail), work.bytes)
           .error;
-    case Work::Kind::kLaunch:
-      break;
+    case Work::Kind::kLaunch: break;
   }
   const Request request = {static_cast<uint32_t>(Operation::kLaunch),  0, 0, 0, 0,
                            sizeof work.launch + work.parameters.size()};

@@ -49,9 +49,7 @@ int TakeError() {
   return error;
 }
 
-int PeekError() {
-  return t_last_error;
-}
+int PeekError() { return t_last_error; }
 
 void RefuseCall(const char* what) {
   Ask(Operation::kRefused, 0, 0, 0, what, std::strlen(what));
@@ -90,9 +88,7 @@ int Resolve(KnownKernel* kernel) {
   return kernel->error;
 }
 
-void AddVariable(const void* host, const char* name) {
-  Variables().push_back({host, name});
-}
+void AddVariable(const void* host, const char* name) { Variables().push_back({host, name}); }
 
 const char* VariableName(const void* host) {
   const char* name = nullptr;

@@ -117,9 +117,7 @@ int Submit(void* stream, Work work) {
   return kCudaSuccess;
 }
 
-void EndOverlap() {
-  g_may_still_run = false;
-}
+void EndOverlap() { g_may_still_run = false; }
 
 int WaitForStream(void* stream) {
   g_may_still_run = false;
@@ -151,13 +149,9 @@ int RunAtOnce(const Work& work) {
   return error != kCudaSuccess ? error : Submit(nullptr, work);
 }
 
-bool IsCapturing(void* stream) {
-  return CaptureOf(stream) != nullptr;
-}
+bool IsCapturing(void* stream) { return CaptureOf(stream) != nullptr; }
 
-void AddStream(void* stream, unsigned flags) {
-  StreamFlags()[stream] = flags;
-}
+void AddStream(void* stream, unsigned flags) { StreamFlags()[stream] = flags; }
 
 void RemoveStream(void* stream) {
   StreamFlags().erase(stream);
@@ -213,9 +207,7 @@ int WaitForEvent(void* event) {
   return found != Marks().end() && found->second.capture != nullptr ? kCudaCapturedEvent : kCudaSuccess;
 }
 
-void RemoveEvent(void* event) {
-  Marks().erase(event);
-}
+void RemoveEvent(void* event) { Marks().erase(event); }
 
 int BeginCapture(void* stream, Graph* graph, int mode) {
   if (mode < 0 || mode > kRelaxed) return kCudaInvalidValue;

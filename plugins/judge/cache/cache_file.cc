@@ -25,9 +25,7 @@ CacheFile::Statement::Statement(CacheFile& file, const char* text) : file_(file)
   if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB) file_.damaged_ = true;
 }
 
-CacheFile::Statement::~Statement() {
-  sqlite3_finalize(statement_);
-}
+CacheFile::Statement::~Statement() { sqlite3_finalize(statement_); }
 
 CacheFile::Statement& CacheFile::Statement::Bind(int index, std::string_view bytes, bool binary) {
   if (statement_ == nullptr) return *this;
@@ -51,22 +49,16 @@ int CacheFile::Statement::Step() {
   return status;
 }
 
-bool CacheFile::Statement::Row() {
-  return Step() == SQLITE_ROW;
-}
+bool CacheFile::Statement::Row() { return Step() == SQLITE_ROW; }
 
-bool CacheFile::Statement::Done() {
-  return Step() == SQLITE_DONE;
-}
+bool CacheFile::Statement::Done() { return Step() == SQLITE_DONE; }
 
 std::string CacheFile::Statement::Text(int column) const {
   const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
   return bytes != nullptr ? std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column))) : "";
 }
 
-int64_t CacheFile::Statement::Integer(int column) const {
-  return sqlite3_column_int64(statement_, column);
-}
+int64_t CacheFile::Statement::Integer(int column) const { return sqlite3_column_int64(statement_, column); }
 
 CacheFile::CacheFile(std::string path, int application_id, std::string tables, const std::string& what)
     : path_(std::move(path)), application_id_(application_id), tables_(std::move(tables)) {
@@ -79,9 +71,7 @@ CacheFile::CacheFile(std::string path, int application_id, std::string tables, c
               path_ + ": " + what + " cannot be opened: " + why + "; check the folder, or set cache: false");
 }
 
-CacheFile::~CacheFile() {
-  sqlite3_close(database_);
-}
+CacheFile::~CacheFile() { sqlite3_close(database_); }
 
 void CacheFile::NoteOpened() {
   struct stat status = {};

@@ -94,9 +94,7 @@ MappedFile::MappedFile(int file, uint64_t bytes) : bytes_(bytes) {
   data_ = static_cast<const uint8_t*>(data);
 }
 
-MappedFile::~MappedFile() {
-  munmap(const_cast<uint8_t*>(data_), bytes_);
-}
+MappedFile::~MappedFile() { munmap(const_cast<uint8_t*>(data_), bytes_); }
 
 std::shared_ptr<const MappedFile> KeptFiles::Find(const std::string& key) const {
   if (!keep_ || !IsOwnFile(folder_ + "/" + key)) return nullptr;

@@ -250,19 +250,14 @@ bool UsesFormLibraries(const CompiledKernel& kernel) {
 Trouble FormBroken(int exit_code) {
   // The codes of form_include/kgrpo/torch_types.h and tvm_ffi_form.h.
   switch (exit_code) {
-    case 90:
-      return {"wrong", "It returned a tensor of another shape than the output's."};
-    case 91:
-      return {"wrong", "It returned a tensor of another dtype than the output's."};
+    case 90: return {"wrong", "It returned a tensor of another shape than the output's."};
+    case 91: return {"wrong", "It returned a tensor of another dtype than the output's."};
     case 92:
       return {"unsupported",
               "The host code makes a tensor on the CPU; candidates have tensors on the GPU only: pass x.options()."};
-    case 93:
-      return {"wrong", "It returned a tensor that is transposed or has gaps: return a contiguous one."};
-    case 94:
-      return {"crash", "The host code threw an exception, perhaps by TORCH_CHECK or data_ptr of another dtype."};
-    case 95:
-      return {"wrong", "It returned another number of tensors than the problem has outputs."};
+    case 93: return {"wrong", "It returned a tensor that is transposed or has gaps: return a contiguous one."};
+    case 94: return {"crash", "The host code threw an exception, perhaps by TORCH_CHECK or data_ptr of another dtype."};
+    case 95: return {"wrong", "It returned another number of tensors than the problem has outputs."};
     case 96:
       return {
           "crash",
@@ -273,8 +268,7 @@ Trouble FormBroken(int exit_code) {
           "unsupported",
           "The host code copies or converts a tensor by PyTorch (contiguous or view of a transposed one, to another "
           "dtype or place), which candidates cannot do: write the kernel itself."};
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -65,9 +65,7 @@ std::string AfterUndefining(const std::string& text) {
   return undefined + text;
 }
 
-std::string Text(bool value) {
-  return value ? "true" : "false";
-}
+std::string Text(bool value) { return value ? "true" : "false"; }
 
 std::string TorchEpilogue(const Problem& problem, const std::string& source) {
   static const std::map<DType, std::string> kTypes = {

@@ -221,9 +221,7 @@ std::string Compiler::Describe() const {
   return nvcc;
 }
 
-std::string Compiler::Version() const {
-  return toolkit_.version + (fast_ ? "; fast" : "; nvcc");
-}
+std::string Compiler::Version() const { return toolkit_.version + (fast_ ? "; fast" : "; nvcc"); }
 
 std::string FallbackNotice(const std::string& why) {
   return "a kernel was compiled by nvcc, in about a second, since the fast route refused it: " + why +

@@ -90,21 +90,15 @@ void Put(const KernelEvaluation& found, const kgrpo_evaluator& self, const kgrpo
   sink.put(sink.context, evaluation.ToC().c());
 }
 
-void Destroy(kgrpo_evaluator* self) {
-  delete self;
-}
+void Destroy(kgrpo_evaluator* self) { delete self; }
 
 kgrpo_error* OpenOne(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
   return Guard([&] { *out = new kgrpo_problem(self->evaluator.Open(std::string(View(directory)))); });
 }
 
-void Close(kgrpo_evaluator*, kgrpo_problem* problem) {
-  delete problem;
-}
+void Close(kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; }
 
-const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
-  return &problem->info;
-}
+const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) { return &problem->info; }
 
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
@@ -117,9 +111,7 @@ kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo
   });
 }
 
-kgrpo_str Describe(const kgrpo_evaluator* self) {
-  return Str(self->description);
-}
+kgrpo_str Describe(const kgrpo_evaluator* self) { return Str(self->description); }
 
 kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
                     kgrpo_text_sink html) {

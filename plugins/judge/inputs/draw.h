@@ -56,14 +56,12 @@ KGRPO_HOST_DEVICE inline double ExtremeValue(uint64_t bits, FloatFormat format, 
       return sign * ldexp(1.0 + fraction,
                           greatest_exponent - ((bits >> 6 & 7) == 0 ? 0 : static_cast<int>(bits >> 9 & 0xff) % 3));
     }
-    case 1:
-      return TinyValue(inner, format);
+    case 1: return TinyValue(inner, format);
     case 2: {
       const auto exponents = static_cast<unsigned>(greatest_exponent - format.least_exponent + 1);
       return sign * ldexp(1.0, format.least_exponent + static_cast<int>((bits >> 6) % exponents));
     }
-    default:
-      return BellCurve(inner);
+    default: return BellCurve(inner);
   }
 }
 

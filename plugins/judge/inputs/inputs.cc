@@ -167,22 +167,15 @@ void FillTensor(const Parameter& parameter, const Distribution& distribution, co
       const bool infinities = distribution.infinities, nans = distribution.nans;
       return real([=](uint64_t i) { return ExtremeValue(RandomBits(key, i), format, infinities, nans); });
     }
-    case Distribution::Kind::kIntegers:
-      return FillIntegers(parameter, distribution, size, key, argument);
-    case Distribution::Kind::kPermutation:
-      return FillPermutation(parameter, key, argument);
-    case Distribution::Kind::kOffsets:
-      return FillOffsets(parameter, distribution, size, key, argument);
-    case Distribution::Kind::kTorchScript:
-      return FillByTape(parameter, distribution, size, key, argument);
-    case Distribution::Kind::kSource:
-      return FillBySource(parameter, distribution, size, key, argument);
+    case Distribution::Kind::kIntegers: return FillIntegers(parameter, distribution, size, key, argument);
+    case Distribution::Kind::kPermutation: return FillPermutation(parameter, key, argument);
+    case Distribution::Kind::kOffsets: return FillOffsets(parameter, distribution, size, key, argument);
+    case Distribution::Kind::kTorchScript: return FillByTape(parameter, distribution, size, key, argument);
+    case Distribution::Kind::kSource: return FillBySource(parameter, distribution, size, key, argument);
   }
 }
 
-double PowerOfTwoBelow(double value) {
-  return std::exp2(std::floor(std::log2(value)));
-}
+double PowerOfTwoBelow(double value) { return std::exp2(std::floor(std::log2(value))); }
 
 // The distribution of an input in a case with other values than the listed ones. Those that have no such form stay.
 Distribution DistributionIn(const CorrectnessCase& one, const Parameter& parameter, size_t index) {
@@ -190,8 +183,7 @@ Distribution DistributionIn(const CorrectnessCase& one, const Parameter& paramet
   Distribution distribution = parameter.distribution;
   if (!Info(parameter.dtype).is_floating) return distribution;
   switch (one.values) {
-    case InputValues::kListed:
-      break;
+    case InputValues::kListed: break;
     case InputValues::kWhole:
       if (distribution.kind == Kind::kUniform) {
         const double low = distribution.low->Evaluate(*one.size), high = distribution.high->Evaluate(*one.size);
@@ -208,9 +200,7 @@ Distribution DistributionIn(const CorrectnessCase& one, const Parameter& paramet
         distribution.deviation = 2 * deviation;
       }
       break;
-    case InputValues::kConstantRows:
-      distribution.by_row = true;
-      break;
+    case InputValues::kConstantRows: distribution.by_row = true; break;
     case InputValues::kLargeOffset:
       if (index != one.parameter) break;
       distribution.kind = Kind::kLargeOffset;

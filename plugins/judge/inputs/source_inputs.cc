@@ -46,9 +46,7 @@ class Draw {
 };
 )";
 
-std::string TypeOf(const Parameter& parameter) {
-  return Info(parameter.dtype).is_floating ? "double" : "int64_t";
-}
+std::string TypeOf(const Parameter& parameter) { return Info(parameter.dtype).is_floating ? "double" : "int64_t"; }
 
 std::string Prelude(const Problem& problem) {
   std::string text = "#include <cstdint>\n#include <cmath>\nstruct Sizes {\n";

@@ -19,9 +19,7 @@ constexpr int64_t kElements = 200'000, kThoroughElements = 1'000'000;
 constexpr double kOperations = 4e6, kThoroughOperations = 20e6;
 constexpr int kTries = 8;  // of a draw that does not have what the listed sizes have in common
 
-bool IsPowerOfTwo(int64_t value) {
-  return value > 0 && (value & (value - 1)) == 0;
-}
+bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
 class SizeDraw {
  public:

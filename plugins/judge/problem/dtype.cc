@@ -89,32 +89,21 @@ T Get(const void* element) {
 template <typename Function>
 auto OfInteger(DType dtype, Function f) {
   switch (dtype) {
-    case DType::kInt32:
-      return f(int32_t{});
-    case DType::kInt64:
-      return f(int64_t{});
-    case DType::kUint32:
-      return f(uint32_t{});
-    case DType::kInt8:
-      return f(int8_t{});
-    case DType::kInt16:
-      return f(int16_t{});
-    case DType::kUint16:
-      return f(uint16_t{});
-    default:
-      return f(uint8_t{});
+    case DType::kInt32: return f(int32_t{});
+    case DType::kInt64: return f(int64_t{});
+    case DType::kUint32: return f(uint32_t{});
+    case DType::kInt8: return f(int8_t{});
+    case DType::kInt16: return f(int16_t{});
+    case DType::kUint16: return f(uint16_t{});
+    default: return f(uint8_t{});
   }
 }
 
 }  // namespace
 
-double DTypeInfo::SmallestSubnormal() const {
-  return is_floating ? std::ldexp(1.0, least_exponent - digits + 1) : 0.0;
-}
+double DTypeInfo::SmallestSubnormal() const { return is_floating ? std::ldexp(1.0, least_exponent - digits + 1) : 0.0; }
 
-const DTypeInfo& Info(DType dtype) {
-  return kInfos[static_cast<size_t>(dtype)];
-}
+const DTypeInfo& Info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
 
 std::optional<DType> DTypeFromName(const std::string& name) {
   for (const DTypeInfo& info : kInfos) {
@@ -131,18 +120,12 @@ std::vector<std::string> DTypeNames() {
 
 void StoreDouble(DType dtype, double value, void* element) {
   switch (dtype) {
-    case DType::kFloat32:
-      return Store(element, static_cast<float>(value));
-    case DType::kFloat64:
-      return Store(element, value);
-    case DType::kFloat16:
-      return Store(element, HalfFromDouble(value));
-    case DType::kBfloat16:
-      return Store(element, Bfloat16FromDouble(value));
-    case DType::kBool:
-      return Store(element, static_cast<uint8_t>(value != 0));
-    default:
-      OfInteger(dtype, [&](auto zero) { Store(element, Saturate<decltype(zero)>(value)); });
+    case DType::kFloat32: return Store(element, static_cast<float>(value));
+    case DType::kFloat64: return Store(element, value);
+    case DType::kFloat16: return Store(element, HalfFromDouble(value));
+    case DType::kBfloat16: return Store(element, Bfloat16FromDouble(value));
+    case DType::kBool: return Store(element, static_cast<uint8_t>(value != 0));
+    default: OfInteger(dtype, [&](auto zero) { Store(element, Saturate<decltype(zero)>(value)); });
   }
 }
 
@@ -154,16 +137,11 @@ void StoreInteger(DType dtype, int64_t value, void* element) {
 
 double LoadDouble(DType dtype, const void* element) {
   switch (dtype) {
-    case DType::kFloat32:
-      return Get<float>(element);
-    case DType::kFloat64:
-      return Get<double>(element);
-    case DType::kFloat16:
-      return DoubleFromHalf(Get<uint16_t>(element));
-    case DType::kBfloat16:
-      return std::bit_cast<float>(static_cast<uint32_t>(Get<uint16_t>(element)) << 16);
-    default:
-      return static_cast<double>(LoadInteger(dtype, element));
+    case DType::kFloat32: return Get<float>(element);
+    case DType::kFloat64: return Get<double>(element);
+    case DType::kFloat16: return DoubleFromHalf(Get<uint16_t>(element));
+    case DType::kBfloat16: return std::bit_cast<float>(static_cast<uint32_t>(Get<uint16_t>(element)) << 16);
+    default: return static_cast<double>(LoadInteger(dtype, element));
   }
 }
 

@@ -174,12 +174,9 @@ int64_t EvaluateIntegerNode(const Node& node, const Bindings& bindings) {
         throw std::invalid_argument("a whole number is needed here");
       }
       return static_cast<int64_t>(node.number);
-    case 's':
-      return Lookup(node, bindings);
-    case 'q':
-      throw std::invalid_argument("sqrt is not a whole number; it is allowed in floating scalars only");
-    default:
-      break;
+    case 's': return Lookup(node, bindings);
+    case 'q': throw std::invalid_argument("sqrt is not a whole number; it is allowed in floating scalars only");
+    default: break;
   }
   int64_t a = EvaluateIntegerNode(*node.operands[0], bindings);
   if (node.operation == '~') return CheckedArithmetic('-', 0, a);
@@ -187,18 +184,12 @@ int64_t EvaluateIntegerNode(const Node& node, const Bindings& bindings) {
   switch (node.operation) {
     case '+':
     case '-':
-    case '*':
-      return CheckedArithmetic(node.operation, a, b);
-    case '/':
-      return FloorDivide(a, b);
-    case '%':
-      return a - FloorDivide(a, b) * b;
-    case 'm':
-      return std::min(a, b);
-    case 'M':
-      return std::max(a, b);
-    default:
-      return CheckedArithmetic('-', 0, FloorDivide(CheckedArithmetic('-', 0, a), b));  // ceil_div
+    case '*': return CheckedArithmetic(node.operation, a, b);
+    case '/': return FloorDivide(a, b);
+    case '%': return a - FloorDivide(a, b) * b;
+    case 'm': return std::min(a, b);
+    case 'M': return std::max(a, b);
+    default: return CheckedArithmetic('-', 0, FloorDivide(CheckedArithmetic('-', 0, a), b));  // ceil_div
   }
 }
 
@@ -210,22 +201,14 @@ double EvaluateNode(const Node& node, const Bindings& bindings) {
   if (node.operation == 'q') return std::sqrt(a);
   double b = EvaluateNode(*node.operands[1], bindings);
   switch (node.operation) {
-    case '+':
-      return a + b;
-    case '-':
-      return a - b;
-    case '*':
-      return a * b;
-    case '/':
-      return a / b;
-    case '%':
-      return a - std::floor(a / b) * b;
-    case 'm':
-      return std::min(a, b);
-    case 'M':
-      return std::max(a, b);
-    default:
-      return std::ceil(a / b);
+    case '+': return a + b;
+    case '-': return a - b;
+    case '*': return a * b;
+    case '/': return a / b;
+    case '%': return a - std::floor(a / b) * b;
+    case 'm': return std::min(a, b);
+    case 'M': return std::max(a, b);
+    default: return std::ceil(a / b);
   }
 }
 
@@ -243,17 +226,11 @@ Expression::Expression(double value) : root_(std::make_shared<Node>(Node{'n', va
   text_ = digits.str();
 }
 
-Expression Expression::Parse(const std::string& text) {
-  return Expression(Parser(text).ParseAll(), text);
-}
+Expression Expression::Parse(const std::string& text) { return Expression(Parser(text).ParseAll(), text); }
 
-int64_t Expression::EvaluateInteger(const Bindings& bindings) const {
-  return EvaluateIntegerNode(*root_, bindings);
-}
+int64_t Expression::EvaluateInteger(const Bindings& bindings) const { return EvaluateIntegerNode(*root_, bindings); }
 
-double Expression::Evaluate(const Bindings& bindings) const {
-  return EvaluateNode(*root_, bindings);
-}
+double Expression::Evaluate(const Bindings& bindings) const { return EvaluateNode(*root_, bindings); }
 
 std::set<std::string> Expression::Symbols() const {
   std::set<std::string> symbols;

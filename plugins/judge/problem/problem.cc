@@ -14,14 +14,10 @@ using cuda_source::DefinesFunction;
 
 const char* RoleText(Role role) {
   switch (role) {
-    case Role::kInput:
-      return "input";
-    case Role::kOutput:
-      return "output";
-    case Role::kInout:
-      return "read and overwritten";
-    case Role::kScalar:
-      return "scalar";
+    case Role::kInput: return "input";
+    case Role::kOutput: return "output";
+    case Role::kInout: return "read and overwritten";
+    case Role::kScalar: return "scalar";
   }
   return "";
 }

@@ -27,9 +27,7 @@ KGRPO_HOST_DEVICE inline uint64_t RandomBits(uint64_t key, uint64_t index) {
 }
 
 // The key of a stream within the stream `key`.
-inline uint64_t SubKey(uint64_t key, uint64_t index) {
-  return Mix(RandomBits(key, index) ^ 0xd1b54a32d192ed03u);
-}
+inline uint64_t SubKey(uint64_t key, uint64_t index) { return Mix(RandomBits(key, index) ^ 0xd1b54a32d192ed03u); }
 
 // A key from text (a hexadecimal digest, a name): FNV-1a, mixed.
 inline uint64_t KeyFromText(std::string_view text) {
@@ -39,9 +37,7 @@ inline uint64_t KeyFromText(std::string_view text) {
 }
 
 // Uniform in [0, 1), 53 bits.
-KGRPO_HOST_DEVICE inline double UniformReal(uint64_t bits) {
-  return static_cast<double>(bits >> 11) * 0x1p-53;
-}
+KGRPO_HOST_DEVICE inline double UniformReal(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 // Uniform in [0, bound), bound > 0; the bias of bound / 2^64 is below notice.
 inline uint64_t UniformBelow(uint64_t bits, uint64_t bound) {

@@ -8,9 +8,7 @@
 namespace kgrpo::evaluator {
 namespace {
 
-bool IsOurs(const struct stat& status) {
-  return status.st_uid == geteuid() || status.st_uid == 0;
-}
+bool IsOurs(const struct stat& status) { return status.st_uid == geteuid() || status.st_uid == 0; }
 
 // A group with the number of its user is that user's own, as most systems make them.
 bool OthersMayWrite(const struct stat& status) {

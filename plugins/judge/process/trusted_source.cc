@@ -107,9 +107,7 @@ TrustedLibrary::TrustedLibrary(const TrustedSource& source) {
   }
 }
 
-TrustedLibrary::~TrustedLibrary() {
-  dlclose(handle_);
-}
+TrustedLibrary::~TrustedLibrary() { dlclose(handle_); }
 
 void* TrustedLibrary::Symbol(const std::string& name) const {
   void* symbol = dlsym(handle_, name.c_str());

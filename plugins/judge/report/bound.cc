@@ -13,9 +13,7 @@ constexpr double kLess = 0.98;  // what is counted is extrapolated from some blo
 
 }  // namespace
 
-bool Bound::IsBeaten() const {
-  return seconds < roofline_seconds;
-}
+bool Bound::IsBeaten() const { return seconds < roofline_seconds; }
 
 std::string Bound::Conclusion() const {
   std::string text;

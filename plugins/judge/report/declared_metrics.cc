@@ -150,8 +150,6 @@ constexpr MetricDeclaration kDeclared[] = {
 
 }  // namespace
 
-std::span<const MetricDeclaration> DeclaredMetrics() {
-  return kDeclared;
-}
+std::span<const MetricDeclaration> DeclaredMetrics() { return kDeclared; }
 
 }  // namespace kgrpo::evaluator

@@ -49,23 +49,12 @@ std::string EscapeHtml(std::string_view text) {
       if (!text.starts_with("\r\n")) escaped += kReplacement;
     } else {
       switch (text[0]) {
-        case '&':
-          escaped += "&amp;";
-          break;
-        case '<':
-          escaped += "&lt;";
-          break;
-        case '>':
-          escaped += "&gt;";
-          break;
-        case '"':
-          escaped += "&quot;";
-          break;
-        case '\'':
-          escaped += "&#39;";
-          break;
-        default:
-          escaped += text.substr(0, bytes);
+        case '&': escaped += "&amp;"; break;
+        case '<': escaped += "&lt;"; break;
+        case '>': escaped += "&gt;"; break;
+        case '"': escaped += "&quot;"; break;
+        case '\'': escaped += "&#39;"; break;
+        default: escaped += text.substr(0, bytes);
       }
     }
     text.remove_prefix(bytes);

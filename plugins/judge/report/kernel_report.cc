@@ -40,9 +40,7 @@ Data Record(std::initializer_list<std::pair<const char*, std::string>> members) 
 }
 
 // " (95%: a to b)" without the blank before it.
-std::string Beside(const std::string& interval) {
-  return interval.empty() ? "" : interval.substr(1);
-}
+std::string Beside(const std::string& interval) { return interval.empty() ? "" : interval.substr(1); }
 
 Data FiguresOf(const KernelReport& report) {
   const Evaluation &candidate = report.candidate, &baseline = report.baseline;

@@ -29,9 +29,7 @@ bool Overlaps(const std::vector<Rectangle>& taken, const Rectangle& area) {
 
 }  // namespace
 
-Spot Rectangle::Nearest(Spot to) const {
-  return {std::clamp(to.x, left, right), std::clamp(to.y, top, bottom)};
-}
+Spot Rectangle::Nearest(Spot to) const { return {std::clamp(to.x, left, right), std::clamp(to.y, top, bottom)}; }
 
 bool Rectangle::Crosses(Spot from, Spot to) const {
   // The part of the line that is within the rectangle, as a range of t from 0 to 1, cut by each pair of sides.
@@ -50,9 +48,7 @@ bool Rectangle::Crosses(Spot from, Spot to) const {
   return first < last;
 }
 
-void LabelPlaces::AddLine(Spot from, Spot to) {
-  AddPieces(from, to, &lines_);
-}
+void LabelPlaces::AddLine(Spot from, Spot to) { AddPieces(from, to, &lines_); }
 
 bool LabelPlaces::Free(const Rectangle& area) const {
   return frame_.Holds(area) && !Overlaps(marks_, area) && !Overlaps(leaders_, area);

@@ -238,8 +238,6 @@ class Picture {
 
 }  // namespace
 
-std::string RooflineSvg(const Roofline& roofline) {
-  return Picture(roofline).Draw();
-}
+std::string RooflineSvg(const Roofline& roofline) { return Picture(roofline).Draw(); }
 
 }  // namespace kgrpo::evaluator

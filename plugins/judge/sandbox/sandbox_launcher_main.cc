@@ -36,9 +36,7 @@ constexpr unsigned kNobody = 65534;
   std::exit(kgrpo::evaluator::kLauncherFailed);
 }
 
-[[noreturn]] void FailErrno(const std::string& what) {
-  Fail(what + ": " + std::strerror(errno));
-}
+[[noreturn]] void FailErrno(const std::string& what) { Fail(what + ": " + std::strerror(errno)); }
 
 void Limit(__rlimit_resource resource, const char* name, rlim_t value) {
   struct rlimit current = {};

@@ -91,13 +91,9 @@ std::string InstallDenying(bool profiling_too) {
 
 }  // namespace
 
-std::string InstallCompilerFilter() {
-  return InstallDenying(true);
-}
+std::string InstallCompilerFilter() { return InstallDenying(true); }
 
-std::string InstallProfilerFilter() {
-  return InstallDenying(false);
-}
+std::string InstallProfilerFilter() { return InstallDenying(false); }
 
 std::string InstallWorkerFilter() {
   Filter filter(SCMP_ACT_TRAP);

@@ -14,9 +14,7 @@ constexpr size_t kJumps = 64;  // one in so many elements may jump
 
 // The relative change of an input: large enough to be no rounding of the float64 oracle, and two or more units in the
 // last place, small enough that outputs change in proportion.
-double RelativeMove(DType dtype) {
-  return dtype == DType::kFloat64 ? 0x1p-32 : 4 * Info(dtype).unit_roundoff;
-}
+double RelativeMove(DType dtype) { return dtype == DType::kFloat64 ? 0x1p-32 : 4 * Info(dtype).unit_roundoff; }
 
 // Moves every element of the floating inputs up or down at random, and returns the largest relative change of a dtype.
 double Move(const Problem& problem, uint64_t key, std::vector<Argument>* arguments) {

@@ -131,9 +131,7 @@ void Say(const char* words, unsigned long bytes) {
 
 constexpr int kCheckerSeconds = 60, kOracleSeconds = 600;  // of processor time
 
-size_t BytesOf(const Expected& value) {
-  return sizeof(double) * (value.reals.size() + value.wholes.size());
-}
+size_t BytesOf(const Expected& value) { return sizeof(double) * (value.reals.size() + value.wholes.size()); }
 void* DataOf(Expected& value) {
   return value.reals.empty() ? static_cast<void*>(value.wholes.data()) : value.reals.data();
 }

@@ -75,12 +75,9 @@ std::shared_ptr<const Oracle> LoadTorchOracle(const Problem& problem) {
 std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::string& cache_directory) {
   switch (problem.oracle) {
     case OracleKind::kReference:
-    case OracleKind::kChecker:
-      return nullptr;
-    case OracleKind::kSource:
-      return LoadSourceOracle(problem, cache_directory);
-    case OracleKind::kTorchScript:
-      return LoadTorchOracle(problem);
+    case OracleKind::kChecker: return nullptr;
+    case OracleKind::kSource: return LoadSourceOracle(problem, cache_directory);
+    case OracleKind::kTorchScript: return LoadTorchOracle(problem);
   }
   return nullptr;
 }

@@ -9,13 +9,9 @@
 namespace kgrpo::policy {
 namespace {
 
-void CheckGeneration(const char* failure) {
-  CheckGpu("generation", failure);
-}
+void CheckGeneration(const char* failure) { CheckGpu("generation", failure); }
 
-uint64_t ElementBytes(Element type) {
-  return type == Element::kBfloat16 ? 2 : 4;
-}
+uint64_t ElementBytes(Element type) { return type == Element::kBfloat16 ? 2 : 4; }
 
 int64_t Width(const ModelConfig& config) {  // of q, k and v together
   return config.query_size() + 2 * config.kv_size();
@@ -25,9 +21,7 @@ int64_t PartialElements(const ModelConfig& config) {  // of a row
   return kMaxSplits * std::max(Width(config), config.hidden_size);
 }
 
-int64_t DecodeRows(const SchedulerLimits& limits) {
-  return std::bit_ceil(static_cast<uint32_t>(limits.slots));
-}
+int64_t DecodeRows(const SchedulerLimits& limits) { return std::bit_ceil(static_cast<uint32_t>(limits.slots)); }
 
 int64_t RowsAtATime(const SchedulerLimits& limits, bool has_prompt_ops) {
   return std::max<int64_t>(DecodeRows(limits), has_prompt_ops ? limits.rows_a_read : 0);
@@ -39,9 +33,7 @@ uint64_t PartialBytes(const ModelConfig& config, const SchedulerLimits& limits, 
   return static_cast<uint64_t>(elements) * sizeof(float);
 }
 
-std::string MibRoundedUp(uint64_t bytes) {
-  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
-}
+std::string MibRoundedUp(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
 // Reason why the kernels do not cover the model's shape, with the key of config.json; empty if they do.
 std::string UncoveredShape(const ModelConfig& config) {
@@ -149,9 +141,7 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, co
   Upload(attention_arrived_, 0, std::span<const int32_t>(none));
 }
 
-GpuModel::~GpuModel() {
-  DropGraphs();
-}
+GpuModel::~GpuModel() { DropGraphs(); }
 
 // Makes room for completions of `new_tokens` tokens and attention over `positions` positions. A buffer that grows
 // moves, and graphs hold its address, so they are dropped.

@@ -26,9 +26,7 @@
 namespace kgrpo::policy {
 
 // A tensor's place in the device's memory; null for an undefined one.
-inline const void* PlaceOf(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
-}
+inline const void* PlaceOf(const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
 
 // Device memory, released with the object.
 class GpuMemory {

@@ -134,8 +134,6 @@ void Attention(Element type, HeadSums heads, LayerCache cache, const Place* plac
 
 }  // namespace
 
-void SetAttention(GpuKernels& table) {
-  KGRPO_SET_KERNEL(table, attention, Attention);
-}
+void SetAttention(GpuKernels& table) { KGRPO_SET_KERNEL(table, attention, Attention); }
 
 }  // namespace kgrpo::policy

@@ -32,9 +32,7 @@ __global__ void __launch_bounds__(kThreads)
   second.Store(to + half);
 }
 
-__device__ inline float Sigmoid(float value) {
-  return 1.0f / (1.0f + __expf(-value));
-}
+__device__ inline float Sigmoid(float value) { return 1.0f / (1.0f + __expf(-value)); }
 
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)

@@ -20,17 +20,11 @@ Element ElementOf(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBFloat16 ? Element::kBfloat16 : Element::kFloat32;
 }
 
-void CheckTraining(const char* failure) {
-  CheckGpu("training", failure);
-}
+void CheckTraining(const char* failure) { CheckGpu("training", failure); }
 
-at::TensorOptions Floats(const at::Tensor& like) {
-  return like.options().dtype(at::kFloat);
-}
+at::TensorOptions Floats(const at::Tensor& like) { return like.options().dtype(at::kFloat); }
 
-double AttentionScale(const ModelConfig& config) {
-  return 1.0 / std::sqrt(static_cast<double>(config.head_size));
-}
+double AttentionScale(const ModelConfig& config) { return 1.0 / std::sqrt(static_cast<double>(config.head_size)); }
 
 // libtorch sums flash attention's derivatives by atomics unless told to be deterministic, which is a setting of the
 // process.
@@ -56,9 +50,7 @@ class DeterministicScope {
 
 }  // namespace
 
-GpuStream FusedOps::Stream() const {
-  return {device_.index(), CurrentStream(device_)};
-}
+GpuStream FusedOps::Stream() const { return {device_.index(), CurrentStream(device_)}; }
 
 at::Tensor FusedOps::RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor& scale) const {
   const int64_t columns = x.size(-1), rows = x.numel() / columns;

@@ -154,8 +154,6 @@ void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t voca
 
 }  // namespace
 
-void SetSampler(GpuKernels& table) {
-  KGRPO_SET_KERNEL(table, sample, Sample);
-}
+void SetSampler(GpuKernels& table) { KGRPO_SET_KERNEL(table, sample, Sample); }
 
 }  // namespace kgrpo::policy

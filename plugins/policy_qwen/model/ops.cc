@@ -20,12 +20,8 @@ namespace kgrpo::policy {
 namespace {
 
 // The halves of the last dimension.
-at::Tensor FirstHalf(const at::Tensor& x) {
-  return x.narrow(-1, 0, x.size(-1) / 2);
-}
-at::Tensor SecondHalf(const at::Tensor& x) {
-  return x.narrow(-1, x.size(-1) / 2, x.size(-1) / 2);
-}
+at::Tensor FirstHalf(const at::Tensor& x) { return x.narrow(-1, 0, x.size(-1) / 2); }
+at::Tensor SecondHalf(const at::Tensor& x) { return x.narrow(-1, x.size(-1) / 2, x.size(-1) / 2); }
 
 // Turns x by the angles, -1 times for the derivative, into y.
 void RotateInto(const at::Tensor& x, const RotaryAngles& angles, double direction, at::Tensor y) {
@@ -41,9 +37,7 @@ at::Tensor LogSoftmax(const at::Tensor& logits, double temperature) {
 }
 
 // The dtype of the factors in products with x: float32 on a CPU; on a GPU that of x, whose products add in float32.
-at::ScalarType FactorType(const at::Tensor& x) {
-  return x.is_cpu() ? at::kFloat : x.scalar_type();
-}
+at::ScalarType FactorType(const at::Tensor& x) { return x.is_cpu() ? at::kFloat : x.scalar_type(); }
 
 // to += scale x y, rounded once.
 void AddProduct(at::Tensor to, const at::Tensor& x, const at::Tensor& y, double scale) {
@@ -93,9 +87,7 @@ void Ops::RotateBackward(const at::Tensor& dy, const RotaryAngles& angles, const
   RotateInto(dy, angles, -1.0, dx);
 }
 
-at::Tensor Ops::SwiGlu(const at::Tensor& x) const {
-  return at::silu(FirstHalf(x)).mul_(SecondHalf(x));
-}
+at::Tensor Ops::SwiGlu(const at::Tensor& x) const { return at::silu(FirstHalf(x)).mul_(SecondHalf(x)); }
 
 at::Tensor Ops::SwiGluBackward(const at::Tensor& dy, const at::Tensor& x) const {
   const at::Tensor gate = FirstHalf(x);

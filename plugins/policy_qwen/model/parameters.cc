@@ -80,9 +80,7 @@ class Views {
 constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
 constexpr const char* kHeadName = "lm_head.weight";
 
-std::string LayerPrefix(int64_t layer) {
-  return "model.layers." + std::to_string(layer) + ".";
-}
+std::string LayerPrefix(int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
 
 Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const std::vector<ParameterSpec>& specs) {
   const Views views(buffer, specs);
@@ -173,9 +171,7 @@ bool HasOwnHead(const std::string& folder) {
                     ToTensor(embedding->second, kEmbeddingName).to(at::kFloat));
 }
 
-int64_t AlignedSize(int64_t size) {
-  return (size + kAlignment - 1) / kAlignment * kAlignment;
-}
+int64_t AlignedSize(int64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 int64_t ParameterSpec::size() const {
   int64_t size = 1;

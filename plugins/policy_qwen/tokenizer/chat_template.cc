@@ -51,9 +51,7 @@ constexpr const char* kQwen3 = R"({%- if default_system is defined and messages[
 {{- '<|im_start|>assistant\n' if add_generation_prompt }}
 {{- '<think>\n\n</think>\n\n' if add_generation_prompt and enable_thinking is defined and enable_thinking is false }})";
 
-[[noreturn]] void Refuse(const std::string& what) {
-  throw Error(KGRPO_ERROR_INVALID, what);
-}
+[[noreturn]] void Refuse(const std::string& what) { throw Error(KGRPO_ERROR_INVALID, what); }
 
 // What transformers gives to a template for a message: no key without a value, and thoughts under both of their names.
 Json Prepared(const Json& message) {

@@ -46,9 +46,7 @@ size_t FindName(std::string_view list, const std::string& name) {
   return list.npos;
 }
 
-Value Or(const Value& value, const Value& otherwise) {
-  return value.undefined() ? otherwise : value;
-}
+Value Or(const Value& value, const Value& otherwise) { return value.undefined() ? otherwise : value; }
 
 // l(ower), u(pper), c(apitalize), t(itle: the filter) or m (title: the method).
 std::string Cased(const std::string& text, char how) {

@@ -164,9 +164,7 @@ Value Calculate(char op, const Value& a, const Value& b) {
 
 }  // namespace
 
-void Fail(const std::string& what) {
-  throw Error(KGRPO_ERROR_INVALID, what);
-}
+void Fail(const std::string& what) { throw Error(KGRPO_ERROR_INVALID, what); }
 
 Value Undefined(const std::string& what) {
   Value value;
@@ -294,9 +292,7 @@ Json JsonOf(const Value& value) {
   return made;
 }
 
-std::string MemberKey(const Value& value) {
-  return value.text() ? value.str() : kMark + value.json().dump();
-}
+std::string MemberKey(const Value& value) { return value.text() ? value.str() : kMark + value.json().dump(); }
 
 Json ListOf(const Values& values) {
   Json list = Json::array();
@@ -336,9 +332,7 @@ Value Slice(const Value& value, const Values& bounds) {
   return value.text() ? Value(FromCodePoints(text)) : Value(std::move(list));
 }
 
-std::string Str(const Value& value) {
-  return value.undefined() ? "" : value.text() ? value.str() : Dump(value.json());
-}
+std::string Str(const Value& value) { return value.undefined() ? "" : value.text() ? value.str() : Dump(value.json()); }
 
 std::string Dump(const Json& json, const DumpStyle& style) {
   std::string out;

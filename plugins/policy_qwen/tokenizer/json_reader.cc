@@ -54,9 +54,7 @@ size_t ObjectReader::Count(std::string_view key) {
   return value.get<size_t>();
 }
 
-ObjectReader ObjectReader::Object(std::string_view key) {
-  return ObjectReader(file_, PathOf(key), Require(key));
-}
+ObjectReader ObjectReader::Object(std::string_view key) { return ObjectReader(file_, PathOf(key), Require(key)); }
 
 const json& ObjectReader::Array(std::string_view key) {
   const json& value = Require(key);

@@ -15,9 +15,7 @@ namespace {
 constexpr uint8_t kFirstChanged = 0xC2;
 constexpr uint8_t kFirstChangedByNfc = 0xCC;
 
-int CombiningClass(utf8proc_int32_t code_point) {
-  return utf8proc_get_property(code_point)->combining_class;
-}
+int CombiningClass(utf8proc_int32_t code_point) { return utf8proc_get_property(code_point)->combining_class; }
 
 // Appends the normal form of decomposed code points, which are in any order within a run of combining marks, and
 // empties them. Sorts by itself: utf8proc's sort takes quadratic time.

@@ -13,9 +13,7 @@
 namespace kgrpo::tokenizer {
 namespace {
 
-const OnigUChar* Bytes(std::string_view text) {
-  return reinterpret_cast<const OnigUChar*>(text.data());
-}
+const OnigUChar* Bytes(std::string_view text) { return reinterpret_cast<const OnigUChar*>(text.data()); }
 
 std::string MessageOf(int code, OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];

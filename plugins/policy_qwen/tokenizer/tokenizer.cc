@@ -225,21 +225,15 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special) c
   return state_->decoder.Decode(std::move(texts));
 }
 
-const std::vector<int32_t>& Tokenizer::prefix() const {
-  return state_->prefix;
-}
+const std::vector<int32_t>& Tokenizer::prefix() const { return state_->prefix; }
 
 int32_t Tokenizer::TokenId(std::string_view token) const {
   const auto found = state_->vocabulary.ids.find(token);
   return found == state_->vocabulary.ids.end() ? -1 : found->second;
 }
 
-int32_t Tokenizer::eos_id() const {
-  return state_->eos_id;
-}
+int32_t Tokenizer::eos_id() const { return state_->eos_id; }
 
-size_t Tokenizer::vocabulary_size() const {
-  return state_->vocabulary.tokens.size();
-}
+size_t Tokenizer::vocabulary_size() const { return state_->vocabulary.tokens.size(); }
 
 }  // namespace kgrpo::tokenizer

@@ -65,9 +65,7 @@ const ByteAlphabet& TheByteAlphabet() {
   return alphabet;
 }
 
-uint8_t ByteAt(std::string_view text, size_t position) {
-  return static_cast<uint8_t>(text[position]);
-}
+uint8_t ByteAt(std::string_view text, size_t position) { return static_cast<uint8_t>(text[position]); }
 
 // Looks at the sequence that starts at `position`: its length, and whether it is well formed. For an ill-formed one the
 // length is that of its maximal subpart, at least 1 (Unicode standard, table 3-7).

@@ -3,8 +3,6 @@
 
 namespace kgrpo::simt {
 
-AluChoice FindAluAvx2(const Opcode& opcode) {
-  return Find(opcode);
-}
+AluChoice FindAluAvx2(const Opcode& opcode) { return Find(opcode); }
 
 }  // namespace kgrpo::simt

@@ -7,9 +7,7 @@
 
 namespace kgrpo::simt {
 
-AluChoice FindAluGeneric(const Opcode& opcode) {
-  return Find(opcode);
-}
+AluChoice FindAluGeneric(const Opcode& opcode) { return Find(opcode); }
 
 // The handler behind the pointer reads its operands from memory and writes its results there, so no compiler can move
 // its arithmetic across the changes of mode.

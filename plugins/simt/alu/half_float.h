@@ -29,9 +29,7 @@ inline uint32_t FloatToHalf(float value) {
   return half;
 }
 
-inline float Bf16ToFloat(uint32_t bf16) {
-  return std::bit_cast<float>(bf16 << 16);
-}
+inline float Bf16ToFloat(uint32_t bf16) { return std::bit_cast<float>(bf16 << 16); }
 
 inline uint32_t FloatToBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -51,12 +49,8 @@ inline float DoubleToFloatOdd(double value) {
   return std::bit_cast<float>(away ? bits + 1 : bits - 1);
 }
 
-inline uint32_t DoubleToHalf(double value) {
-  return FloatToHalf(DoubleToFloatOdd(value));
-}
-inline uint32_t DoubleToBf16(double value) {
-  return FloatToBf16(DoubleToFloatOdd(value));
-}
+inline uint32_t DoubleToHalf(double value) { return FloatToHalf(DoubleToFloatOdd(value)); }
+inline uint32_t DoubleToBf16(double value) { return FloatToBf16(DoubleToFloatOdd(value)); }
 
 }  // namespace
 }  // namespace kgrpo::simt

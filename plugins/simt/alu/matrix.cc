@@ -25,17 +25,10 @@ bool ReadShape(const Opcode& op, Shape& shape) {
 
 bool ElementOf(Type type, Element& element) {
   switch (type) {
-    case Type::kF16:
-      element = Element::kF16;
-      return true;
-    case Type::kBf16:
-      element = Element::kBf16;
-      return true;
-    case Type::kF32:
-      element = Element::kF32;
-      return true;
-    default:
-      return false;
+    case Type::kF16: element = Element::kF16; return true;
+    case Type::kBf16: element = Element::kBf16; return true;
+    case Type::kF32: element = Element::kF32; return true;
+    default: return false;
   }
 }
 

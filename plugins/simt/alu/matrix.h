@@ -61,20 +61,13 @@ inline uint32_t BytesOf(Element element) {
 
 inline double Widen(uint32_t bits, Element element) {
   switch (element) {
-    case Element::kF16:
-      return static_cast<double>(HalfToFloat(bits & 0xFFFFu));
-    case Element::kBf16:
-      return static_cast<double>(Bf16ToFloat(bits & 0xFFFFu));
-    case Element::kTf32:
-      return static_cast<double>(std::bit_cast<float>(bits & 0xFFFFE000u));
-    case Element::kF32:
-      return static_cast<double>(std::bit_cast<float>(bits));
-    case Element::kS8:
-      return static_cast<int8_t>(bits);
-    case Element::kU8:
-      return static_cast<uint8_t>(bits);
-    case Element::kS32:
-      return static_cast<int32_t>(bits);
+    case Element::kF16: return static_cast<double>(HalfToFloat(bits & 0xFFFFu));
+    case Element::kBf16: return static_cast<double>(Bf16ToFloat(bits & 0xFFFFu));
+    case Element::kTf32: return static_cast<double>(std::bit_cast<float>(bits & 0xFFFFE000u));
+    case Element::kF32: return static_cast<double>(std::bit_cast<float>(bits));
+    case Element::kS8: return static_cast<int8_t>(bits);
+    case Element::kU8: return static_cast<uint8_t>(bits);
+    case Element::kS32: return static_cast<int32_t>(bits);
   }
   return 0;
 }

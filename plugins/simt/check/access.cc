@@ -190,12 +190,9 @@ void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
     }
   }
   switch (space) {
-    case Space::kShared:
-      return ResolveShared(warp, in, mask, bytes, kind, access);
-    case Space::kLocal:
-      return ResolveLocal(warp, in, mask, bytes, kind, access);
-    case Space::kParam:
-      return ResolveParameter(warp, in, mask, bytes, kind, access);
+    case Space::kShared: return ResolveShared(warp, in, mask, bytes, kind, access);
+    case Space::kLocal: return ResolveLocal(warp, in, mask, bytes, kind, access);
+    case Space::kParam: return ResolveParameter(warp, in, mask, bytes, kind, access);
     default:
       ResolveGlobal(warp, in, mask, bytes, kind, access);
       if (warp.grid->compares_launches) [[unlikely]]
@@ -205,9 +202,7 @@ void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
 
 }  // namespace
 
-std::string ByteCount(uint32_t bytes) {
-  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-}
+std::string ByteCount(uint32_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
 Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
   for (Allocation* recent : grid.recent) {

@@ -100,9 +100,7 @@ void SetSuspects(Warp& warp, const Instruction& in, uint32_t mask);
 // Checked mode: the lanes of `mask` have shuffled from those that `from` names, which take no part.
 void AddShuffleSuspects(Warp& warp, const Instruction& in, uint32_t mask, const uint32_t* from);
 // The key of Block::stored_suspects for a byte of shared or local memory.
-inline uint64_t StoredKey(Space space, uint64_t offset) {
-  return uint64_t{space == Space::kLocal} << 63 | offset / 4;
-}
+inline uint64_t StoredKey(Space space, uint64_t offset) { return uint64_t{space == Space::kLocal} << 63 | offset / 4; }
 // Starts to watch the instructions that use registers which may be unset: from the start of a launch those that were
 // never set, with `loads` all.
 void Watch(Grid& grid, bool loads);
@@ -138,8 +136,6 @@ bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& ac
 
 // Returns the bits of `bytes` bytes at `offset` in their word of a bitmap with one bit per byte. Accesses are aligned,
 // so they stay within one word.
-inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {
-  return ((uint64_t{1} << bytes) - 1) << (offset % 64);
-}
+inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) { return ((uint64_t{1} << bytes) - 1) << (offset % 64); }
 
 }  // namespace kgrpo::simt

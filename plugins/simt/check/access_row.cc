@@ -34,9 +34,7 @@ KGRPO_VECTOR_CLONES Pattern PatternOf64(const uint64_t* address, uint32_t bytes)
 
 }  // namespace
 
-Pattern PatternOf(const uint64_t* address, uint32_t bytes) {
-  return PatternOf64(address, bytes);
-}
+Pattern PatternOf(const uint64_t* address, uint32_t bytes) { return PatternOf64(address, bytes); }
 
 bool ResolveRow(Warp& warp, const Instruction& in, uint32_t bytes, AccessKind kind, Access& access) {
   Grid& grid = *warp.grid;

@@ -48,9 +48,7 @@ ThreadId IdOf(const Warp& warp, int lane) {
   return IdOf(*warp.grid, warp.block->index, static_cast<uint32_t>(warp.id * kLanes + lane));
 }
 
-std::string NameThread(const ThreadId& id) {
-  return "thread " + Triple(id.thread) + " of block " + Triple(id.block);
-}
+std::string NameThread(const ThreadId& id) { return "thread " + Triple(id.thread) + " of block " + Triple(id.block); }
 
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size) {
   const SharedArray *nearest = nullptr, *next = nullptr;

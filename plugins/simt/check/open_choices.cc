@@ -8,9 +8,7 @@
 namespace kgrpo::simt {
 namespace {
 
-uint64_t OffsetOf(const Access& access, int lane, uint64_t base) {
-  return access.address[lane] - base;
-}
+uint64_t OffsetOf(const Access& access, int lane, uint64_t base) { return access.address[lane] - base; }
 
 }  // namespace
 

@@ -75,9 +75,7 @@ void AnnounceArrival(const Warp& warp, PhaseBarrier& barrier);
 // The shadow of the memory that `lane` accesses, and the address it begins at; null where none is kept.
 RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base);
 // True if each warp has a reader's cell there.
-inline bool HasCellByWarp(const Access& access) {
-  return access.space == Space::kShared;
-}
+inline bool HasCellByWarp(const Access& access) { return access.space == Space::kShared; }
 
 // The lanes of access.distinct & mask whose address other lanes of `mask` access too.
 uint32_t SharedLanes(const Access& access, uint32_t mask);

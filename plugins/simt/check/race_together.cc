@@ -50,9 +50,7 @@ bool EachHappenedBefore(const AccessCell* cells, uint32_t count, const Warp& war
   return true;
 }
 
-uint32_t ShiftOf(const RaceShadow::Span& row) {
-  return static_cast<uint32_t>(std::countr_zero(row.count / kLanes));
-}
+uint32_t ShiftOf(const RaceShadow::Span& row) { return static_cast<uint32_t>(std::countr_zero(row.count / kLanes)); }
 
 bool RowInOrder(const AccessCell* cells, uint32_t count, uint32_t shift, const Warp& warp) {
   const uint32_t differences = DifferencesOf(cells, count, shift);

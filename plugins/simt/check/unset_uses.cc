@@ -12,13 +12,9 @@
 namespace kgrpo::simt {
 namespace {
 
-uint32_t LanesOf(const Warp& warp, int32_t reg) {
-  return reg < 0 ? 0 : warp.unset[static_cast<size_t>(reg)].lanes;
-}
+uint32_t LanesOf(const Warp& warp, int32_t reg) { return reg < 0 ? 0 : warp.unset[static_cast<size_t>(reg)].lanes; }
 
-bool IsLoaded(const Warp& warp, int32_t reg) {
-  return reg >= 0 && warp.unset[static_cast<size_t>(reg)].loaded;
-}
+bool IsLoaded(const Warp& warp, int32_t reg) { return reg >= 0 && warp.unset[static_cast<size_t>(reg)].loaded; }
 
 // Returns 1 + the pc that first read the unset value of `reg`: this pc if nothing has written `reg`.
 uint32_t ReadAt(const Warp& warp, int32_t reg, uint32_t pc) {
@@ -110,12 +106,9 @@ uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, 
   }
   const auto read = [&](size_t i) { return i < use.reads.size() ? LanesOf(warp, use.reads[i]) : 0; };
   switch (use.rule) {
-    case UnsetRule::kAny:
-      return any;
-    case UnsetRule::kAll:
-      return all | loaded;
-    case UnsetRule::kTogether:
-      return (mask & ~any) == 0 || (mask & loaded) != 0 ? mask : 0;
+    case UnsetRule::kAny: return any;
+    case UnsetRule::kAll: return all | loaded;
+    case UnsetRule::kTogether: return (mask & ~any) == 0 || (mask & loaded) != 0 ? mask : 0;
     case UnsetRule::kShuffle: {
       uint32_t from[kLanes];
       ShuffledFrom(warp, in, from);
@@ -125,8 +118,7 @@ uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, 
       }
       return in.a < 0 ? 0 : lanes;
     }
-    default:
-      return 0;
+    default: return 0;
   }
 }
 

@@ -13,14 +13,10 @@ namespace {
 
 constexpr uint32_t kEnd = UINT32_MAX;
 
-bool IsBranch(const Instruction& in) {
-  return in.run == &Branch || in.run == &BranchIndexed || in.run == &Exit;
-}
+bool IsBranch(const Instruction& in) { return in.run == &Branch || in.run == &BranchIndexed || in.run == &Exit; }
 
 // Returns true if the instruction may send lanes different ways.
-bool Decides(const Instruction& in) {
-  return in.run == &BranchIndexed || (IsBranch(in) && in.predicate >= 0);
-}
+bool Decides(const Instruction& in) { return in.run == &BranchIndexed || (IsBranch(in) && in.predicate >= 0); }
 
 }  // namespace
 
@@ -36,19 +32,14 @@ bool IsLinear(const Instruction& in, const std::vector<Origin>& origins) {
     case Operation::kSub:
     case Operation::kNeg:
     case Operation::kNot:
-    case Operation::kConvert:
-      return true;
+    case Operation::kConvert: return true;
     case Operation::kMulLo:
     case Operation::kMulWide:
     case Operation::kMadLo:
-    case Operation::kMadWide:
-      return !varies(in.a) || !varies(in.b);
-    case Operation::kShl:
-      return !varies(in.b);
-    case Operation::kSelect:
-      return !varies(in.c);
-    default:
-      return false;
+    case Operation::kMadWide: return !varies(in.a) || !varies(in.b);
+    case Operation::kShl: return !varies(in.b);
+    case Operation::kSelect: return !varies(in.c);
+    default: return false;
   }
 }
 

@@ -8,9 +8,7 @@ namespace {
 Cost Make(Pipe pipe, LatencyClass latency, float issue, float pipe_use = -1) {
   return {pipe, static_cast<uint8_t>(latency), issue, pipe_use < 0 ? issue : pipe_use};
 }
-Cost Alu(Pipe pipe, float issue, float use = -1) {
-  return Make(pipe, LatencyClass::kAlu, issue, use);
-}
+Cost Alu(Pipe pipe, float issue, float use = -1) { return Make(pipe, LatencyClass::kAlu, issue, use); }
 const Cost kFree = Make(Pipe::kInt, LatencyClass::kNone, 0);
 
 bool IsHalf(Type type) {
@@ -23,13 +21,10 @@ Cost Division(const Opcode& op) {
       if (op.Has("approx")) return Make(Pipe::kSpecial, LatencyClass::kSpecial, op.Has("ftz") ? 2 : 5, 1);
       if (op.Has("full")) return Make(Pipe::kSpecial, LatencyClass::kSpecial, 6, 1);
       return Make(Pipe::kFp32, LatencyClass::kSpecial, 11, 8);
-    case Type::kF64:
-      return Make(Pipe::kFp64, LatencyClass::kFp64, 18, 10);
+    case Type::kF64: return Make(Pipe::kFp64, LatencyClass::kFp64, 18, 10);
     case Type::kU64:
-    case Type::kS64:
-      return Alu(Pipe::kInt, 70);
-    default:
-      return Make(Pipe::kInt, LatencyClass::kSpecial, 17);
+    case Type::kS64: return Alu(Pipe::kInt, 70);
+    default: return Make(Pipe::kInt, LatencyClass::kSpecial, 17);
   }
 }
 

@@ -6,9 +6,7 @@
 namespace kgrpo::simt {
 namespace {
 
-bool IsPair(Type type) {
-  return type == Type::kF16x2 || type == Type::kBf16x2;
-}
+bool IsPair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
 // The value that `set` writes for a true comparison of operands of type `from`, as the handler takes it.
 uint64_t TrueOf(Type type, Type from) {

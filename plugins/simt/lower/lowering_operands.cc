@@ -105,14 +105,10 @@ Operand Lowerer::SourceArg(const Arg& arg, uint32_t bytes, Type type) {
       if (TypeOf(arg) != Type::kPred && SlotBytes(arg) != width)
         Unsupported("a register of another width than its instruction");
       return Register(arg.reg, false);
-    case Arg::Kind::kImmediate:
-      return Constant(width, Literal(arg, type));
-    case Arg::Kind::kSpecial:
-      return Special(arg.symbol, width);
-    case Arg::Kind::kSymbol:
-      return Address(arg.symbol, arg.offset, width);
-    default:
-      Malformed("an operand of the wrong kind");
+    case Arg::Kind::kImmediate: return Constant(width, Literal(arg, type));
+    case Arg::Kind::kSpecial: return Special(arg.symbol, width);
+    case Arg::Kind::kSymbol: return Address(arg.symbol, arg.offset, width);
+    default: Malformed("an operand of the wrong kind");
   }
 }
 

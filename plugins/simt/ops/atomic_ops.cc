@@ -83,12 +83,8 @@ template <typename T>
 T CompareAndSwap(T old, T b, T c) {
   return old == b ? c : old;
 }
-inline uint32_t Increment(uint32_t old, uint32_t b, uint32_t) {
-  return old >= b ? 0 : old + 1;
-}
-inline uint32_t Decrement(uint32_t old, uint32_t b, uint32_t) {
-  return old == 0 || old > b ? b : old - 1;
-}
+inline uint32_t Increment(uint32_t old, uint32_t b, uint32_t) { return old >= b ? 0 : old + 1; }
+inline uint32_t Decrement(uint32_t old, uint32_t b, uint32_t) { return old == 0 || old > b ? b : old - 1; }
 inline uint16_t PlusHalf(uint16_t old, uint16_t b, uint16_t) {
   return static_cast<uint16_t>(
       DoubleToHalf(static_cast<double>(HalfToFloat(old)) + static_cast<double>(HalfToFloat(b))));
@@ -165,17 +161,12 @@ Handler FindAtomic(const Opcode& op) {
       if (op.Has("inc")) return &Atomic<uint32_t, uint32_t, &Increment>;
       if (op.Has("dec")) return &Atomic<uint32_t, uint32_t, &Decrement>;
       return FindFor<uint32_t>(op);
-    case Type::kS32:
-      return FindFor<int32_t>(op);
+    case Type::kS32: return FindFor<int32_t>(op);
     case Type::kU64:
-    case Type::kB64:
-      return FindFor<uint64_t>(op);
-    case Type::kS64:
-      return FindFor<int64_t>(op);
-    case Type::kF32:
-      return op.Has("add") ? FindFor<float>(op) : nullptr;
-    case Type::kF64:
-      return op.Has("add") ? FindFor<double>(op) : nullptr;
+    case Type::kB64: return FindFor<uint64_t>(op);
+    case Type::kS64: return FindFor<int64_t>(op);
+    case Type::kF32: return op.Has("add") ? FindFor<float>(op) : nullptr;
+    case Type::kF64: return op.Has("add") ? FindFor<double>(op) : nullptr;
     case Type::kF16:
       return FindHalf<uint16_t, &PlusHalf, &ExtremeOne<false, &HalfToFloat>, &ExtremeOne<true, &HalfToFloat>>(op);
     case Type::kBf16:
@@ -184,8 +175,7 @@ Handler FindAtomic(const Opcode& op) {
       return FindHalf<uint32_t, &PlusHalf2, &ExtremeTwo<false, &HalfToFloat>, &ExtremeTwo<true, &HalfToFloat>>(op);
     case Type::kBf16x2:
       return FindHalf<uint32_t, &PlusBf162, &ExtremeTwo<false, &Bf16ToFloat>, &ExtremeTwo<true, &Bf16ToFloat>>(op);
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

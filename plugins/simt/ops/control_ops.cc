@@ -27,9 +27,7 @@ std::string LaneList(uint32_t mask) {
   return (std::popcount(mask) == 1 ? "lane " : "lanes ") + text;
 }
 
-bool IsBarrier(const Instruction& in) {
-  return in.run == &Barrier;
-}
+bool IsBarrier(const Instruction& in) { return in.run == &Barrier; }
 
 // Lanes that a parked group waits for: those its operation names that are alive and not in the group. 0: it can go on.
 uint32_t Missing(const Warp& warp, const LaneGroup& group) {

@@ -29,16 +29,13 @@ int64_t Addressed(int64_t i, int64_t size, AddressMode mode) {
   if (i >= 0 && i < size) return i;
   const auto modulo = [](int64_t a, int64_t n) { return (a % n + n) % n; };
   switch (mode) {
-    case AddressMode::kWrap:
-      return modulo(i, size);
+    case AddressMode::kWrap: return modulo(i, size);
     case AddressMode::kMirror: {
       const int64_t at = modulo(i, 2 * size);
       return at < size ? at : 2 * size - 1 - at;
     }
-    case AddressMode::kBorder:
-      return kBorderIndex;
-    default:
-      return i < 0 ? 0 : size - 1;
+    case AddressMode::kBorder: return kBorderIndex;
+    default: return i < 0 ? 0 : size - 1;
   }
 }
 
@@ -94,14 +91,10 @@ Axes AxesOf(const ImageObject& object, const std::array<double, 4>& c) {
                      : static_cast<int64_t>(std::min(value, static_cast<double>(layers - 1)));
   };
   switch (image.shape) {
-    case ImageShape::k2D:
-      return {axis(c[0], 0), axis(c[1], 1), {}};
-    case ImageShape::k3D:
-      return {axis(c[0], 0), axis(c[1], 1), axis(c[2], 2)};
-    case ImageShape::k1DLayered:
-      return {axis(c[1], 0), {}, {{layer(c[0], image.depth), 0}, 0}};
-    case ImageShape::k2DLayered:
-      return {axis(c[1], 0), axis(c[2], 1), {{layer(c[0], image.depth), 0}, 0}};
+    case ImageShape::k2D: return {axis(c[0], 0), axis(c[1], 1), {}};
+    case ImageShape::k3D: return {axis(c[0], 0), axis(c[1], 1), axis(c[2], 2)};
+    case ImageShape::k1DLayered: return {axis(c[1], 0), {}, {{layer(c[0], image.depth), 0}, 0}};
+    case ImageShape::k2DLayered: return {axis(c[1], 0), axis(c[2], 1), {{layer(c[0], image.depth), 0}, 0}};
     case ImageShape::kCube:
     case ImageShape::kCubeLayered: {
       const bool layered = image.shape == ImageShape::kCubeLayered;
@@ -113,8 +106,7 @@ Axes AxesOf(const ImageObject& object, const std::array<double, 4>& c) {
               AxisOf(place.y, image.height, AddressMode::kClamp, face),
               {{first + place.face, 0}, 0}};
     }
-    default:
-      return {axis(c[0], 0), {}, {}};
+    default: return {axis(c[0], 0), {}, {}};
   }
 }
 

@@ -204,9 +204,7 @@ float WidenTiny(uint32_t code, const TinyFormat& format) {
   return (code & 0x80u) != 0 ? -value : value;
 }
 constexpr int64_t kIsE5m2 = 1;
-const TinyFormat& TinyOf(int64_t mode) {
-  return (mode & kIsE5m2) != 0 ? kE5m2 : kE4m3;
-}
+const TinyFormat& TinyOf(int64_t mode) { return (mode & kIsE5m2) != 0 ? kE5m2 : kE4m3; }
 uint32_t FloatsToTiny(uint32_t a, uint32_t b, uint32_t, int64_t mode) {
   const bool relu = (mode & kRelu) != 0;
   return NarrowToTiny(std::bit_cast<float>(a), TinyOf(mode), relu) << 8 |
@@ -284,9 +282,7 @@ Handler FindMinimum(const Opcode& op, int64_t& mode) {
 
 }  // namespace
 
-float WidenTinyFloat(uint32_t code, bool is_e5m2) {
-  return WidenTiny(code, is_e5m2 ? kE5m2 : kE4m3);
-}
+float WidenTinyFloat(uint32_t code, bool is_e5m2) { return WidenTiny(code, is_e5m2 ? kE5m2 : kE4m3); }
 
 Handler FindLaneOperation(const Opcode& op, Instruction& in) {
   const std::string_view base = op.base;

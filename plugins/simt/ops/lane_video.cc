@@ -55,26 +55,16 @@ bool ComparisonHolds(Comparison comparison, int64_t x, int64_t y) {
 int64_t Combine(const Video& v, int64_t x, int64_t y, int64_t c) {
   const auto by = static_cast<uint32_t>(v.wrap ? y & 31 : std::min<int64_t>(y & 0xFFFFFFFF, 32));
   switch (v.operation) {
-    case VideoOperation::kAdd:
-      return x + y;
-    case VideoOperation::kSubtract:
-      return x - y;
-    case VideoOperation::kDifference:
-      return x < y ? y - x : x - y;
-    case VideoOperation::kMinimum:
-      return std::min(x, y);
-    case VideoOperation::kMaximum:
-      return std::max(x, y);
-    case VideoOperation::kAverage:
-      return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1;
-    case VideoOperation::kCompare:
-      return ComparisonHolds(v.comparison, x, y) ? 1 : 0;
-    case VideoOperation::kLeft:
-      return static_cast<int64_t>(static_cast<uint64_t>(x) << by);
-    case VideoOperation::kRight:
-      return x >> by;
-    case VideoOperation::kMultiplyAdd:
-      return (x * y + c + (v.plus_one ? 1 : 0)) >> v.shift;
+    case VideoOperation::kAdd: return x + y;
+    case VideoOperation::kSubtract: return x - y;
+    case VideoOperation::kDifference: return x < y ? y - x : x - y;
+    case VideoOperation::kMinimum: return std::min(x, y);
+    case VideoOperation::kMaximum: return std::max(x, y);
+    case VideoOperation::kAverage: return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1;
+    case VideoOperation::kCompare: return ComparisonHolds(v.comparison, x, y) ? 1 : 0;
+    case VideoOperation::kLeft: return static_cast<int64_t>(static_cast<uint64_t>(x) << by);
+    case VideoOperation::kRight: return x >> by;
+    case VideoOperation::kMultiplyAdd: return (x * y + c + (v.plus_one ? 1 : 0)) >> v.shift;
   }
   return 0;
 }

@@ -188,8 +188,7 @@ Handler FindLoad(Type type, uint32_t slot_bytes) {
   const bool floating = type >= Type::kF16 && type <= Type::kF32, wide = slot_bytes == 8, sign = TypeIsSigned(type);
   if (type == Type::kPred || (wide && floating)) return nullptr;
   switch (TypeBytes(type)) {
-    case 8:
-      return wide ? &Load<uint64_t, uint64_t> : nullptr;
+    case 8: return wide ? &Load<uint64_t, uint64_t> : nullptr;
     case 4:
       if (!wide) return &Load<uint32_t, uint32_t>;
       return sign ? &Load<int32_t, uint64_t> : &Load<uint32_t, uint64_t>;
@@ -199,23 +198,18 @@ Handler FindLoad(Type type, uint32_t slot_bytes) {
     case 1:
       if (wide) return sign ? &Load<int8_t, uint64_t> : &Load<uint8_t, uint64_t>;
       return sign ? &Load<int8_t, uint32_t> : &Load<uint8_t, uint32_t>;
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 
 Handler FindStore(Type type, uint32_t slot_bytes) {
   switch (TypeBytes(type)) {
-    case 8:
-      return slot_bytes == 8 ? &Store<uint64_t, uint64_t> : nullptr;
-    case 4:
-      return slot_bytes == 8 ? &Store<uint32_t, uint64_t> : &Store<uint32_t, uint32_t>;
-    case 2:
-      return slot_bytes == 8 ? &Store<uint16_t, uint64_t> : &Store<uint16_t, uint32_t>;
+    case 8: return slot_bytes == 8 ? &Store<uint64_t, uint64_t> : nullptr;
+    case 4: return slot_bytes == 8 ? &Store<uint32_t, uint64_t> : &Store<uint32_t, uint32_t>;
+    case 2: return slot_bytes == 8 ? &Store<uint16_t, uint64_t> : &Store<uint16_t, uint32_t>;
     case 1:
       return type == Type::kPred ? nullptr : slot_bytes == 8 ? &Store<uint8_t, uint64_t> : &Store<uint8_t, uint32_t>;
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

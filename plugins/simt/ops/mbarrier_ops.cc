@@ -108,9 +108,7 @@ void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
     const uint32_t value = in.b == kNoOperand ? 1 : SourceAs<uint32_t>(warp, in.b)[l];
     switch (kind) {
       case ArrivalKind::kArrive:
-      case ArrivalKind::kAfterCopiesCounted:
-        Arrive(warp, barrier, value);
-        break;
+      case ArrivalKind::kAfterCopiesCounted: Arrive(warp, barrier, value); break;
       case ArrivalKind::kAfterCopies:  // adds an expected arrival first, so the pending count stays
         Arrive(warp, barrier, 0);
         break;
@@ -122,12 +120,8 @@ void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
         barrier.bytes += value;
         Arrive(warp, barrier, 1);
         break;
-      case ArrivalKind::kExpectBytes:
-        barrier.bytes += value;
-        break;
-      case ArrivalKind::kCompleteBytes:
-        barrier.bytes -= value;
-        break;
+      case ArrivalKind::kExpectBytes: barrier.bytes += value; break;
+      case ArrivalKind::kCompleteBytes: barrier.bytes -= value; break;
     }
     if (barrier.pending < 0) {
       Report(warp, in.index, l, FindingCode::kTrap, true, access.address[l], "",

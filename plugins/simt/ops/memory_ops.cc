@@ -50,12 +50,8 @@ void IsSpace(Warp& warp, const Instruction& in, uint32_t mask) {
 
 }  // namespace
 
-Handler FindPack(uint32_t bytes) {
-  return bytes == 8 ? &Pack<uint64_t> : &Pack<uint32_t>;
-}
-Handler FindUnpack(uint32_t bytes) {
-  return bytes == 8 ? &Unpack<uint64_t> : &Unpack<uint32_t>;
-}
+Handler FindPack(uint32_t bytes) { return bytes == 8 ? &Pack<uint64_t> : &Pack<uint32_t>; }
+Handler FindUnpack(uint32_t bytes) { return bytes == 8 ? &Unpack<uint64_t> : &Unpack<uint32_t>; }
 Handler FindIsSpace(Space space) {
   return space == Space::kShared  ? &IsSpace<Space::kShared>
          : space == Space::kLocal ? &IsSpace<Space::kLocal>

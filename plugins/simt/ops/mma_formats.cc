@@ -39,14 +39,10 @@ struct Product {
 
 int32_t IntegerOf(uint32_t word, uint32_t index, Format format) {
   switch (format) {
-    case Format::kS8:
-      return static_cast<int8_t>(word >> (8 * index));
-    case Format::kU8:
-      return static_cast<uint8_t>(word >> (8 * index));
-    case Format::kS4:
-      return static_cast<int32_t>(word >> (4 * index) << 28) >> 28;
-    default:
-      return static_cast<int32_t>(word >> (4 * index) & 15u);
+    case Format::kS8: return static_cast<int8_t>(word >> (8 * index));
+    case Format::kU8: return static_cast<uint8_t>(word >> (8 * index));
+    case Format::kS4: return static_cast<int32_t>(word >> (4 * index) << 28) >> 28;
+    default: return static_cast<int32_t>(word >> (4 * index) & 15u);
   }
 }
 

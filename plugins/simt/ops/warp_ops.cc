@@ -111,14 +111,10 @@ inline uint32_t SourcesOf(const uint32_t* b, const uint32_t* c, uint32_t* from) 
 }
 KGRPO_VECTOR_CLONES uint32_t ShuffleSources(ShuffleMode mode, const uint32_t* b, const uint32_t* c, uint32_t* from) {
   switch (mode) {
-    case ShuffleMode::kUp:
-      return SourcesOf<ShuffleMode::kUp>(b, c, from);
-    case ShuffleMode::kDown:
-      return SourcesOf<ShuffleMode::kDown>(b, c, from);
-    case ShuffleMode::kButterfly:
-      return SourcesOf<ShuffleMode::kButterfly>(b, c, from);
-    case ShuffleMode::kIndex:
-      break;
+    case ShuffleMode::kUp: return SourcesOf<ShuffleMode::kUp>(b, c, from);
+    case ShuffleMode::kDown: return SourcesOf<ShuffleMode::kDown>(b, c, from);
+    case ShuffleMode::kButterfly: return SourcesOf<ShuffleMode::kButterfly>(b, c, from);
+    case ShuffleMode::kIndex: break;
   }
   return SourcesOf<ShuffleMode::kIndex>(b, c, from);
 }
@@ -169,15 +165,9 @@ void Vote(Warp& warp, const Instruction& in, uint32_t mask) {
       case VoteMode::kBallot:
         for (const int l : EachBit(lanes)) TargetAs<uint32_t>(warp, in.d)[l] = p;
         return;
-      case VoteMode::kAll:
-        result = p == lanes;
-        break;
-      case VoteMode::kAny:
-        result = p != 0;
-        break;
-      case VoteMode::kUniform:
-        result = p == lanes || p == 0;
-        break;
+      case VoteMode::kAll: result = p == lanes; break;
+      case VoteMode::kAny: result = p != 0; break;
+      case VoteMode::kUniform: result = p == lanes || p == 0; break;
     }
     SetPredicate(warp, in.e, lanes, result ? kAllLanes : 0u);
   });

@@ -22,15 +22,9 @@ struct Fragment {
 Fragment FragmentOf(const Shape& s, Shape::Part part, Element accumulator) {
   Fragment f{};
   switch (part) {
-    case Shape::Part::kA:
-      f = {s.m, s.k, s.input, s.a_by_column, 0, 0};
-      break;
-    case Shape::Part::kB:
-      f = {s.k, s.n, s.input, s.b_by_column, 0, 0};
-      break;
-    case Shape::Part::kC:
-      f = {s.m, s.n, accumulator, false, 0, 0};
-      break;
+    case Shape::Part::kA: f = {s.m, s.k, s.input, s.a_by_column, 0, 0}; break;
+    case Shape::Part::kB: f = {s.k, s.n, s.input, s.b_by_column, 0, 0}; break;
+    case Shape::Part::kC: f = {s.m, s.n, accumulator, false, 0, 0}; break;
   }
   f.per_lane = f.rows * f.columns / kLanes;
   // f16 inputs take 8 registers whatever the shape; the others just enough.
@@ -192,9 +186,7 @@ bool ElementOfFragment(Type type, Element& element) {
   return true;
 }
 
-bool IsByte(Element element) {
-  return element == Element::kS8 || element == Element::kU8;
-}
+bool IsByte(Element element) { return element == Element::kS8 || element == Element::kU8; }
 
 }  // namespace
 

@@ -6,12 +6,8 @@ namespace {
 bool IsWordStart(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%' || c == '.';
 }
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool IsWordPart(char c) {
-  return IsWordStart(c) || IsDigit(c);
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c); }
 
 }  // namespace
 

@@ -174,8 +174,6 @@ void Parser::Directive() {
   }
 }
 
-PtxModule ParsePtx(std::string_view text) {
-  return Parser(text).Run();
-}
+PtxModule ParsePtx(std::string_view text) { return Parser(text).Run(); }
 
 }  // namespace kgrpo::simt

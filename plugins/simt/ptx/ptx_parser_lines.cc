@@ -7,9 +7,7 @@
 namespace kgrpo::simt {
 namespace {
 
-uint64_t PlaceKey(const SourceLine& line) {
-  return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line);
-}
+uint64_t PlaceKey(const SourceLine& line) { return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line); }
 
 // Returns true if a mangled name (Itanium C++ ABI) is that of a copy or move constructor or assignment: C1, C2, C3 or
 // aS with one parameter, a const& or && to a substitution (the class).

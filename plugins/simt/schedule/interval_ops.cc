@@ -9,9 +9,7 @@
 namespace kgrpo::simt {
 namespace {
 
-uint32_t Flip(const Instruction& in) {
-  return (in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u;
-}
+uint32_t Flip(const Instruction& in) { return (in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u; }
 
 }  // namespace
 
@@ -41,9 +39,7 @@ uint32_t IntervalRegisters::KnownOf(Operand predicate) const {
   return IsPredicate(predicate) ? ~unknown_[static_cast<uint32_t>(predicate) / 4] : kAllLanes;
 }
 
-bool IntervalRegisters::Agrees(Operand predicate, uint32_t mask) const {
-  return (mask & ~KnownOf(predicate)) == 0;
-}
+bool IntervalRegisters::Agrees(Operand predicate, uint32_t mask) const { return (mask & ~KnownOf(predicate)) == 0; }
 
 uint8_t IntervalRegisters::DependsOn(Operand at) const {
   if (IsPredicate(at)) return unknown_depends_[static_cast<uint32_t>(at) / 4];

@@ -33,10 +33,8 @@ Interval Apply(Operation operation, Type type, const Interval& a, const Interval
   const auto bits = static_cast<int>(8 * TypeBytes(type));
   const bool one = b.low == b.high;
   switch (operation) {
-    case Operation::kAdd:
-      return {a.low + b.low, a.high + b.high};
-    case Operation::kSub:
-      return {a.low - b.high, a.high - b.low};
+    case Operation::kAdd: return {a.low + b.low, a.high + b.high};
+    case Operation::kSub: return {a.low - b.high, a.high - b.low};
     case Operation::kMulLo:
     case Operation::kMulWide:
       if (bits == 64 && (std::max(a.high, -a.low) >> 62) != 0 && (std::max(b.high, -b.low) >> 62) != 0) break;
@@ -79,19 +77,13 @@ Interval Apply(Operation operation, Type type, const Interval& a, const Interval
     case Operation::kOr:
       if (a.low < 0 || b.low < 0) break;
       return {std::max(a.low, b.low), a.high + b.high};
-    case Operation::kMin:
-      return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    case Operation::kMax:
-      return {std::max(a.low, b.low), std::max(a.high, b.high)};
-    case Operation::kNeg:
-      return {-a.high, -a.low};
-    case Operation::kNot:
-      return {-1 - a.high, -1 - a.low};
+    case Operation::kMin: return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    case Operation::kMax: return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    case Operation::kNeg: return {-a.high, -a.low};
+    case Operation::kNot: return {-1 - a.high, -1 - a.low};
     case Operation::kCopy:
-    case Operation::kConvert:
-      return a;
-    default:
-      break;
+    case Operation::kConvert: return a;
+    default: break;
   }
   *any = true;
   return {};
@@ -105,14 +97,10 @@ int Holds(Relation relation, const Interval& a, const Interval& b) {
       const int equal = Holds(Relation::kEq, a, b);
       return equal < 0 ? -1 : 1 - equal;
     }
-    case Relation::kLt:
-      return a.high < b.low ? 1 : a.low >= b.high ? 0 : -1;
-    case Relation::kLe:
-      return a.high <= b.low ? 1 : a.low > b.high ? 0 : -1;
-    case Relation::kGt:
-      return Holds(Relation::kLt, b, a);
-    case Relation::kGe:
-      return Holds(Relation::kLe, b, a);
+    case Relation::kLt: return a.high < b.low ? 1 : a.low >= b.high ? 0 : -1;
+    case Relation::kLe: return a.high <= b.low ? 1 : a.low > b.high ? 0 : -1;
+    case Relation::kGt: return Holds(Relation::kLt, b, a);
+    case Relation::kGe: return Holds(Relation::kLe, b, a);
   }
   return -1;
 }

@@ -36,34 +36,20 @@ uint32_t ValueOf(SpecialSlot::Kind kind, const Warp& warp, uint32_t l) {
   const Dim3& shape = warp.grid->config->block;
   const uint32_t thread = static_cast<uint32_t>(warp.id) * kLanes + l;
   switch (kind) {
-    case SpecialSlot::Kind::kTidX:
-      return thread % shape.x;
-    case SpecialSlot::Kind::kTidY:
-      return thread / shape.x % shape.y;
-    case SpecialSlot::Kind::kTidZ:
-      return thread / shape.x / shape.y;
-    case SpecialSlot::Kind::kCtaX:
-      return warp.block->id.x;
-    case SpecialSlot::Kind::kCtaY:
-      return warp.block->id.y;
-    case SpecialSlot::Kind::kCtaZ:
-      return warp.block->id.z;
-    case SpecialSlot::Kind::kLane:
-      return l;
-    case SpecialSlot::Kind::kWarp:
-      return static_cast<uint32_t>(warp.id);
-    case SpecialSlot::Kind::kSm:
-      return static_cast<uint32_t>(warp.block->index % 132);
-    case SpecialSlot::Kind::kLaneMaskEq:
-      return 1u << l;
-    case SpecialSlot::Kind::kLaneMaskLe:
-      return l == 31 ? kAllLanes : (2u << l) - 1;
-    case SpecialSlot::Kind::kLaneMaskLt:
-      return (1u << l) - 1;
-    case SpecialSlot::Kind::kLaneMaskGe:
-      return ~((1u << l) - 1);
-    case SpecialSlot::Kind::kLaneMaskGt:
-      return l == 31 ? 0 : ~((2u << l) - 1);
+    case SpecialSlot::Kind::kTidX: return thread % shape.x;
+    case SpecialSlot::Kind::kTidY: return thread / shape.x % shape.y;
+    case SpecialSlot::Kind::kTidZ: return thread / shape.x / shape.y;
+    case SpecialSlot::Kind::kCtaX: return warp.block->id.x;
+    case SpecialSlot::Kind::kCtaY: return warp.block->id.y;
+    case SpecialSlot::Kind::kCtaZ: return warp.block->id.z;
+    case SpecialSlot::Kind::kLane: return l;
+    case SpecialSlot::Kind::kWarp: return static_cast<uint32_t>(warp.id);
+    case SpecialSlot::Kind::kSm: return static_cast<uint32_t>(warp.block->index % 132);
+    case SpecialSlot::Kind::kLaneMaskEq: return 1u << l;
+    case SpecialSlot::Kind::kLaneMaskLe: return l == 31 ? kAllLanes : (2u << l) - 1;
+    case SpecialSlot::Kind::kLaneMaskLt: return (1u << l) - 1;
+    case SpecialSlot::Kind::kLaneMaskGe: return ~((1u << l) - 1);
+    case SpecialSlot::Kind::kLaneMaskGt: return l == 31 ? 0 : ~((2u << l) - 1);
   }
   return 0;
 }

@@ -233,22 +233,16 @@ template <typename T>
 inline T* TargetAs(Warp& warp, Operand operand) {
   return reinterpret_cast<T*>(warp.registers + operand);
 }
-inline uint32_t PredicateOf(const Warp& warp, Operand operand) {
-  return *SourceAs<uint32_t>(warp, operand);
-}
+inline uint32_t PredicateOf(const Warp& warp, Operand operand) { return *SourceAs<uint32_t>(warp, operand); }
 inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t value) {
   uint32_t* target = TargetAs<uint32_t>(warp, operand);
   *target = (*target & ~mask) | (value & mask);
 }
 
 // Charges work beyond that of one instruction against the launch's budget.
-inline void Charge(Grid& grid, uint64_t instructions) {
-  grid.budget -= std::min(instructions, grid.budget);
-}
+inline void Charge(Grid& grid, uint64_t instructions) { grid.budget -= std::min(instructions, grid.budget); }
 // Charges a walk through a list of copies.
-inline void ChargeWalk(Grid& grid, size_t copies) {
-  Charge(grid, copies / 16);
-}
+inline void ChargeWalk(Grid& grid, size_t copies) { Charge(grid, copies / 16); }
 
 // Notes edges that ran; `at`: index in Coverage::edges.
 void CoverFirst(Warp& warp, uint32_t at, Edges edges);  // control_ops.cc
@@ -264,9 +258,7 @@ inline void Cover(Warp& warp, uint32_t at, Edges edges) {
 // Fills in the constants that only the launch knows.
 void PatchConstants(Grid& grid);
 // The size of Coverage::edges.
-inline size_t EdgePlaces(const Kernel& kernel) {
-  return kernel.code.size() + kernel.branch_targets.size();
-}
+inline size_t EdgePlaces(const Kernel& kernel) { return kernel.code.size() + kernel.branch_targets.size(); }
 // Resets `block` to the start of the grid's block number `index`.
 void StartBlock(Block& block, Grid& grid, uint64_t index);
 
@@ -283,9 +275,7 @@ void ReleaseBarriers(Block& block);
 ThreadId IdOf(const Warp& warp, int lane);
 ThreadId IdOf(const Grid& grid, uint64_t block, uint32_t thread);
 // The line of the source that the instruction at `pc` comes from.
-inline int LineAt(const Grid& grid, uint32_t pc) {
-  return grid.kernel->lines[pc].line;
-}
+inline int LineAt(const Grid& grid, uint32_t pc) { return grid.kernel->lines[pc].line; }
 // "block (1,0,0) thread (5,0,0)"
 std::string NameThread(const ThreadId& id);
 // Records a finding at the instruction `pc`; `text` is completed with the place. Throws Fault where it is fatal or too

@@ -24,9 +24,7 @@ inline constexpr DeviceAddress kParamWindow = 0x0DB0'0000'0000'0000;
 inline constexpr DeviceAddress kGlobalWindow = 0x0D80'0000'0000'0000;
 
 // True if a host pointer may have this value.
-constexpr bool MayBeOfHost(DeviceAddress address) {
-  return address >= 4096 && address < (uint64_t{1} << 52);
-}
+constexpr bool MayBeOfHost(DeviceAddress address) { return address >= 4096 && address < (uint64_t{1} << 52); }
 
 // Allocations begin at multiples of this; cudaMalloc promises no more. Modelled times depend on it.
 inline constexpr uint64_t kAllocationAlignment = 256;

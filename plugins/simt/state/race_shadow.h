@@ -43,12 +43,8 @@ struct AccessEvent {
 // An event's number * 32 + lane; 0: none (event 0 is never used). Of a read also kSeveralLanes.
 using AccessCell = uint32_t;
 inline constexpr AccessCell kSeveralLanes = 1u << 31;  // other lanes of the warp read it too, unordered with that one
-inline constexpr uint32_t EventNumber(AccessCell cell) {
-  return (cell & ~kSeveralLanes) / 32;
-}
-inline constexpr uint32_t LaneOf(AccessCell cell) {
-  return cell % 32;
-}
+inline constexpr uint32_t EventNumber(AccessCell cell) { return (cell & ~kSeveralLanes) / 32; }
+inline constexpr uint32_t LaneOf(AccessCell cell) { return cell % 32; }
 // When there are more, everything is forgotten and noted anew.
 inline constexpr size_t kMostEvents = size_t{1} << 22;
 

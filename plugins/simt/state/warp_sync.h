@@ -15,14 +15,10 @@ void ShuffledFrom(const Warp& warp, const Instruction& in, uint32_t* from);
 void Park(Warp& warp, uint32_t lanes, uint32_t pc);
 // Orders the earlier accesses of `known` before the later ones of `lanes`.
 void SynchroniseLanes(Warp& warp, uint32_t lanes, uint32_t known);
-inline void SynchroniseLanes(Warp& warp, uint32_t lanes) {
-  SynchroniseLanes(warp, lanes, lanes);
-}
+inline void SynchroniseLanes(Warp& warp, uint32_t lanes) { SynchroniseLanes(warp, lanes, lanes); }
 // The warp's alive lanes are all at the barrier `in` (or, for barrier.sync, parked at barriers).
 void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask);
 // The line of the source that the instruction at `pc` comes from.
-inline int LineOf(const Warp& warp, uint32_t pc) {
-  return warp.grid->kernel->lines[pc].line;
-}
+inline int LineOf(const Warp& warp, uint32_t pc) { return warp.grid->kernel->lines[pc].line; }
 
 }  // namespace kgrpo::simt

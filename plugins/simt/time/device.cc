@@ -63,9 +63,7 @@ class Reader {
   std::set<std::string> known_;
 };
 
-uint32_t RoundUp(uint32_t value, uint32_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
+uint32_t RoundUp(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 

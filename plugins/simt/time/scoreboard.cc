@@ -39,30 +39,19 @@ Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) cons
   // Measured on an H100: 89 to 101 cycles.
   if (run == &MbarrierWait) return {LatencyTerm::kShared, 3.2};
   switch (static_cast<LatencyClass>(costs_[pc].latency)) {
-    case LatencyClass::kNone:
-      return {};
-    case LatencyClass::kAlu:
-      return {LatencyTerm::kAlu, 1};
-    case LatencyClass::kSpecial:
-      return {LatencyTerm::kSpecial, 1, 2.0 * issue};
-    case LatencyClass::kFp64:
-      return {LatencyTerm::kFp64, std::max(1.0, issue / 2)};
-    case LatencyClass::kTensor:
-      return {LatencyTerm::kTensor, 1};
-    case LatencyClass::kShared:
-      return {LatencyTerm::kShared, 1};
-    case LatencyClass::kShuffle:
-      return {LatencyTerm::kShuffle, 1};
+    case LatencyClass::kNone: return {};
+    case LatencyClass::kAlu: return {LatencyTerm::kAlu, 1};
+    case LatencyClass::kSpecial: return {LatencyTerm::kSpecial, 1, 2.0 * issue};
+    case LatencyClass::kFp64: return {LatencyTerm::kFp64, std::max(1.0, issue / 2)};
+    case LatencyClass::kTensor: return {LatencyTerm::kTensor, 1};
+    case LatencyClass::kShared: return {LatencyTerm::kShared, 1};
+    case LatencyClass::kShuffle: return {LatencyTerm::kShuffle, 1};
     case LatencyClass::kGlobal:
       return {!beyond_l1 ? LatencyTerm::kL1 : dram ? LatencyTerm::kDram : LatencyTerm::kL2, 1};
-    case LatencyClass::kLocal:
-      return {LatencyTerm::kL1, 1};
-    case LatencyClass::kConstant:
-      return {LatencyTerm::kConstant, 1};
-    case LatencyClass::kAtomic:
-      return {LatencyTerm::kAtomic, 1};
-    case LatencyClass::kBarrier:
-      break;
+    case LatencyClass::kLocal: return {LatencyTerm::kL1, 1};
+    case LatencyClass::kConstant: return {LatencyTerm::kConstant, 1};
+    case LatencyClass::kAtomic: return {LatencyTerm::kAtomic, 1};
+    case LatencyClass::kBarrier: break;
   }
   return {LatencyTerm::kBarrier, 1};
 }
@@ -112,14 +101,11 @@ double Scoreboard::Occupies(uint32_t pc) const {
   switch (costs_[pc].pipe) {
     case Pipe::kInt:
     case Pipe::kFp64:
-    case Pipe::kMemory:
-      return 2 * use;
-    case Pipe::kSpecial:
-      return 8 * use;
+    case Pipe::kMemory: return 2 * use;
+    case Pipe::kSpecial: return 8 * use;
     case Pipe::kTensor:  // an m16n8k16 with float16 operands: 6.1 cycles on an H100
       return 6.1 / 4096 * static_cast<double>(kernel_.tensor_flops[pc]);
-    default:
-      return use;
+    default: return use;
   }
 }
 

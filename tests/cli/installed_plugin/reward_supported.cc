@@ -33,9 +33,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
   });
 }
 
-void Destroy(kgrpo_reward* self) {
-  delete self;
-}
+void Destroy(kgrpo_reward* self) { delete self; }
 
 kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink parts,
                    double* score) {

@@ -33,9 +33,7 @@ const Type& TypeOf(char letter) {
 
 }  // namespace
 
-const char* CppType(char type) {
-  return TypeOf(type).name;
-}
+const char* CppType(char type) { return TypeOf(type).name; }
 
 Builder::Builder(uint64_t number, Kind kind) : random(number), operations(Operations(kind)) {
   kernel.number = number;

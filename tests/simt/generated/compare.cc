@@ -9,27 +9,19 @@ namespace {
 
 bool IsNan(ValueType type, uint64_t bits) {
   switch (type) {
-    case ValueType::kF32:
-      return (bits & 0x7FFFFFFFu) > 0x7F800000u;
-    case ValueType::kF64:
-      return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull;
-    case ValueType::kF16:
-      return (bits & 0x7FFFu) > 0x7C00u;
-    case ValueType::kBf16:
-      return (bits & 0x7FFFu) > 0x7F80u;
-    default:
-      return false;
+    case ValueType::kF32: return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    case ValueType::kF64: return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull;
+    case ValueType::kF16: return (bits & 0x7FFFu) > 0x7C00u;
+    case ValueType::kBf16: return (bits & 0x7FFFu) > 0x7F80u;
+    default: return false;
   }
 }
 
 double ValueOf(ValueType type, uint64_t bits) {
   switch (type) {
-    case ValueType::kF32:
-      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    case ValueType::kF64:
-      return std::bit_cast<double>(bits);
-    case ValueType::kBf16:
-      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
+    case ValueType::kF32: return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    case ValueType::kF64: return std::bit_cast<double>(bits);
+    case ValueType::kBf16: return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
     case ValueType::kF16: {
       const int exponent = static_cast<int>(bits >> 10 & 31u);
       const double fraction = static_cast<double>(bits & 1023u);
@@ -38,8 +30,7 @@ double ValueOf(ValueType type, uint64_t bits) {
                                           : std::ldexp(fraction + 1024.0, exponent - 25);
       return (bits & 0x8000u) != 0 ? -size : size;
     }
-    default:
-      return static_cast<double>(bits);
+    default: return static_cast<double>(bits);
   }
 }
 

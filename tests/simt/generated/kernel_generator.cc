@@ -58,15 +58,11 @@ std::vector<uint64_t> InputsOf(uint64_t number) {
   for (uint64_t& word : words) {
     word = random.Next();
     switch (random.Below(8)) {
-      case 0:
-        word = kSpecial[random.Below(std::size(kSpecial))];
-        break;
+      case 0: word = kSpecial[random.Below(std::size(kSpecial))]; break;
       case 1:
         word = random.Below(40);  // small integers, and the smallest subnormals
         break;
-      case 2:
-        word = ~random.Below(40);
-        break;
+      case 2: word = ~random.Below(40); break;
       case 3:
       case 4: {  // a number of everyday size in each half, and so a double of everyday size
         auto usual = [&] {
@@ -81,8 +77,7 @@ std::vector<uint64_t> InputsOf(uint64_t number) {
         word = half() << 48 | half() << 32 | half() << 16 | half();
         break;
       }
-      default:
-        break;  // any bits
+      default: break;  // any bits
     }
   }
   return words;

@@ -35,9 +35,7 @@ void Write(Builder& b, const Form& form, const Words& words, char type = 0) {
     b.Add(form.type == '*' ? type : form.type, With(form.text, words), With(form.description, words));
 }
 
-std::string Text(uint64_t number) {
-  return std::to_string(number);
-}
+std::string Text(uint64_t number) { return std::to_string(number); }
 
 // Both integers and floats, to mix.
 std::vector<Operation> Mixed() {

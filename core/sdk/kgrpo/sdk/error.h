@@ -32,9 +32,7 @@ struct OwnedError {
   std::string message;
 };
 
-inline void ReleaseOwned(kgrpo_error* error) {
-  delete reinterpret_cast<OwnedError*>(error);
-}
+inline void ReleaseOwned(kgrpo_error* error) { delete reinterpret_cast<OwnedError*>(error); }
 inline void ReleaseStatic(kgrpo_error*) {}
 
 // The error that is returned if there is no memory to describe one.

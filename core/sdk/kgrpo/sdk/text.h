@@ -11,17 +11,13 @@
 namespace kgrpo {
 
 // Borrows: valid as long as what `text` refers to.
-inline kgrpo_str Str(std::string_view text) {
-  return {text.data(), text.size()};
-}
+inline kgrpo_str Str(std::string_view text) { return {text.data(), text.size()}; }
 
 inline std::string_view View(kgrpo_str text) {
   return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
 }
 
-inline std::string Copy(kgrpo_str text) {
-  return std::string(View(text));
-}
+inline std::string Copy(kgrpo_str text) { return std::string(View(text)); }
 
 // A metric that borrows its name; `low` and `high` are its 95% interval, if it is known.
 inline kgrpo_metric Measured(std::string_view name, double value, double low = 0, double high = 0) {

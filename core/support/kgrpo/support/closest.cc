@@ -7,9 +7,7 @@
 namespace kgrpo {
 namespace {
 
-char Lower(char character) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(character)));
-}
+char Lower(char character) { return static_cast<char>(std::tolower(static_cast<unsigned char>(character))); }
 
 // The optimal string alignment distance.
 size_t EditDistance(std::string_view a, std::string_view b) {

@@ -50,22 +50,14 @@ kgrpo_coder_answer CoderAnswer::ToC() const {
 
 const char* CoderOutcomeName(kgrpo_coder_outcome outcome) {
   switch (outcome) {
-    case KGRPO_CODER_OK:
-      return "ok";
-    case KGRPO_CODER_NOT_APPLICABLE:
-      return "not_applicable";
-    case KGRPO_CODER_UNCLEAR:
-      return "unclear";
-    case KGRPO_CODER_REFUSED:
-      return "refused";
-    case KGRPO_CODER_TRUNCATED:
-      return "truncated";
-    case KGRPO_CODER_NO_CODE:
-      return "no_code";
-    case KGRPO_CODER_FAILED:
-      return "failed";
-    case KGRPO_CODER_NO_KERNEL:
-      return "no_kernel";
+    case KGRPO_CODER_OK: return "ok";
+    case KGRPO_CODER_NOT_APPLICABLE: return "not_applicable";
+    case KGRPO_CODER_UNCLEAR: return "unclear";
+    case KGRPO_CODER_REFUSED: return "refused";
+    case KGRPO_CODER_TRUNCATED: return "truncated";
+    case KGRPO_CODER_NO_CODE: return "no_code";
+    case KGRPO_CODER_FAILED: return "failed";
+    case KGRPO_CODER_NO_KERNEL: return "no_kernel";
   }
   return "unknown";
 }

@@ -19,13 +19,9 @@ void RequireArray(const void* data, size_t count, const char* what) {
                 "the plugin delivered a count of " + std::to_string(count) + " " + what + " with a NULL array");
 }
 
-Metric Metric::FromC(const kgrpo_metric& c) {
-  return {Copy(c.name), c.value, c.low, c.high};
-}
+Metric Metric::FromC(const kgrpo_metric& c) { return {Copy(c.name), c.value, c.low, c.high}; }
 
-kgrpo_metric Metric::ToC() const {
-  return {Str(name), value, low, high};
-}
+kgrpo_metric Metric::ToC() const { return {Str(name), value, low, high}; }
 
 EvaluationView::EvaluationView(const Evaluation& evaluation) {
   metrics_.reserve(evaluation.metrics.size());

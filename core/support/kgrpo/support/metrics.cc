@@ -24,20 +24,15 @@ std::string WithUnit(const std::string& number, const std::string& unit) {
 std::string Format(const DeclaredMetric& metric, double value) {
   constexpr double kLeastScaled = 10000;  // smaller quantities are written without a prefix
   switch (metric.kind) {
-    case KGRPO_METRIC_NUMBER:
-      break;
+    case KGRPO_METRIC_NUMBER: break;
     case KGRPO_METRIC_QUANTITY:
       if (std::fabs(value) >= kLeastScaled) return Scaled(value, metric.unit);
       break;
     case KGRPO_METRIC_SECONDS:
-    case KGRPO_METRIC_RUN_TIME:
-      return value < 0 ? "-" + FormatSeconds(-value) : FormatSeconds(value);
-    case KGRPO_METRIC_FRACTION:
-      return Percent(value);
-    case KGRPO_METRIC_FLAG:
-      return value != 0 ? "yes" : "no";
-    case KGRPO_METRIC_DOLLARS:
-      return FormatDollars(value);
+    case KGRPO_METRIC_RUN_TIME: return value < 0 ? "-" + FormatSeconds(-value) : FormatSeconds(value);
+    case KGRPO_METRIC_FRACTION: return Percent(value);
+    case KGRPO_METRIC_FLAG: return value != 0 ? "yes" : "no";
+    case KGRPO_METRIC_DOLLARS: return FormatDollars(value);
   }
   return WithUnit(Digits(value), metric.unit);
 }

@@ -10,13 +10,9 @@ std::string ThreeDigits(double value) {
   return Format(large ? "%.0f" : "%.3g", value);
 }
 
-std::string Percent(double fraction) {
-  return ThreeDigits(100 * fraction) + "%";
-}
+std::string Percent(double fraction) { return ThreeDigits(100 * fraction) + "%"; }
 
-std::string FormatDollars(double value) {
-  return Format(value >= 0.1 || value == 0 ? "$%.2f" : "$%.2g", value);
-}
+std::string FormatDollars(double value) { return Format(value >= 0.1 || value == 0 ? "$%.2f" : "$%.2g", value); }
 
 std::string Scaled(double value, const std::string& unit) {
   constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};

@@ -49,9 +49,7 @@ class Checker {
       const std::string& name = component.tag.name;
       switch (component.tag.type) {
         case mustache::tag_type::variable:
-        case mustache::tag_type::unescaped_variable:
-          Use(component.position, name, false);
-          break;
+        case mustache::tag_type::unescaped_variable: Use(component.position, name, false); break;
         case mustache::tag_type::section_begin:
         case mustache::tag_type::section_begin_inverted: {
           const Variable* variable = Use(component.position, name, true);
@@ -65,8 +63,7 @@ class Checker {
         case mustache::tag_type::partial:
           Add(component.position, "partials ({{>" + name + "}}) are not available in prompts");
           break;
-        default:
-          break;
+        default: break;
       }
     }
   }

@@ -22,9 +22,7 @@ void SetNested(mustache::data& data, const std::string& name, const mustache::da
 
 }  // namespace
 
-mustache::data TextData(const std::string& text) {
-  return text.empty() ? mustache::data(false) : mustache::data(text);
-}
+mustache::data TextData(const std::string& text) { return text.empty() ? mustache::data(false) : mustache::data(text); }
 
 mustache::data TextsData(const std::vector<std::string>& texts) {
   mustache::data list(mustache::data::type::list);

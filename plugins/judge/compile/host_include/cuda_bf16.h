@@ -26,11 +26,7 @@ struct __attribute__((aligned(2))) __nv_bfloat16 {
 struct __attribute__((aligned(4))) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 };
-static inline __nv_bfloat16 __float2bfloat16(float value) {
-  return __nv_bfloat16(value);
-}
-static inline float __bfloat162float(__nv_bfloat16 value) {
-  return static_cast<float>(value);
-}
+static inline __nv_bfloat16 __float2bfloat16(float value) { return __nv_bfloat16(value); }
+static inline float __bfloat162float(__nv_bfloat16 value) { return static_cast<float>(value); }
 
 #endif

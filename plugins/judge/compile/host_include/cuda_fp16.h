@@ -54,14 +54,8 @@ struct __attribute__((aligned(4))) __half2 {
 };
 typedef __half half;
 typedef __half2 half2;
-static inline __half __float2half(float value) {
-  return __half(value);
-}
-static inline __half __float2half_rn(float value) {
-  return __half(value);
-}
-static inline float __half2float(__half value) {
-  return static_cast<float>(value);
-}
+static inline __half __float2half(float value) { return __half(value); }
+static inline __half __float2half_rn(float value) { return __half(value); }
+static inline float __half2float(__half value) { return static_cast<float>(value); }
 
 #endif

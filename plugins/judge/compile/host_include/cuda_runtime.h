@@ -79,25 +79,21 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };
 
-#define KGRPO_VECTORS(type, name, align2, align4)                        \
-  struct name##1 {                                                       \
-    type x;                                                              \
-  };                                                                     \
-  struct __attribute__((aligned(align2))) name##2 {                      \
-    type x, y;                                                           \
-  };                                                                     \
-  struct name##3 {                                                       \
-    type x, y, z;                                                        \
-  };                                                                     \
-  struct __attribute__((aligned(align4))) name##4 {                      \
-    type x, y, z, w;                                                     \
-  };                                                                     \
-  static inline name##2 make_##name##2(type x, type y) {                 \
-    return {x, y};                                                       \
-  }                                                                      \
-  static inline name##4 make_##name##4(type x, type y, type z, type w) { \
-    return {x, y, z, w};                                                 \
-  }
+#define KGRPO_VECTORS(type, name, align2, align4)                         \
+  struct name##1 {                                                        \
+    type x;                                                               \
+  };                                                                      \
+  struct __attribute__((aligned(align2))) name##2 {                       \
+    type x, y;                                                            \
+  };                                                                      \
+  struct name##3 {                                                        \
+    type x, y, z;                                                         \
+  };                                                                      \
+  struct __attribute__((aligned(align4))) name##4 {                       \
+    type x, y, z, w;                                                      \
+  };                                                                      \
+  static inline name##2 make_##name##2(type x, type y) { return {x, y}; } \
+  static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 KGRPO_VECTORS(float, float, 8, 16)
 KGRPO_VECTORS(double, double, 16, 16)
 KGRPO_VECTORS(int, int, 8, 16)
@@ -235,19 +231,11 @@ template <typename T>
 constexpr T max(T a, T b) {
   return a < b ? b : a;
 }
-#define KGRPO_MIXED(a, b)                                 \
-  static inline b min(a x, b y) {                         \
-    return static_cast<b>(x) < y ? static_cast<b>(x) : y; \
-  }                                                       \
-  static inline b min(b x, a y) {                         \
-    return min(y, x);                                     \
-  }                                                       \
-  static inline b max(a x, b y) {                         \
-    return static_cast<b>(x) < y ? y : static_cast<b>(x); \
-  }                                                       \
-  static inline b max(b x, a y) {                         \
-    return max(y, x);                                     \
-  }
+#define KGRPO_MIXED(a, b)                                                                 \
+  static inline b min(a x, b y) { return static_cast<b>(x) < y ? static_cast<b>(x) : y; } \
+  static inline b min(b x, a y) { return min(y, x); }                                     \
+  static inline b max(a x, b y) { return static_cast<b>(x) < y ? y : static_cast<b>(x); } \
+  static inline b max(b x, a y) { return max(y, x); }
 KGRPO_MIXED(int, unsigned int)
 KGRPO_MIXED(int, long long)
 KGRPO_MIXED(int, unsigned long long)

@@ -11,9 +11,7 @@
 #define KGRPO_MATH_1(name)                        \
   extern "C" double name(double) noexcept(true);  \
   extern "C" float name##f(float) noexcept(true); \
-  static inline float name(float x) {             \
-    return name##f(x);                            \
-  }
+  static inline float name(float x) { return name##f(x); }
 KGRPO_MATH_1(ceil)
 KGRPO_MATH_1(floor)
 KGRPO_MATH_1(sqrt)

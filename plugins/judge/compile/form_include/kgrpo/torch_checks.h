@@ -18,9 +18,7 @@ struct arg {
 struct none {};
 struct gil_scoped_release {};
 namespace literals {
-inline arg operator""_a(const char* name, size_t) {
-  return arg(name);
-}
+inline arg operator""_a(const char* name, size_t) { return arg(name); }
 }  // namespace literals
 }  // namespace pybind11
 namespace py = pybind11;

@@ -105,12 +105,8 @@ class Call {
   std::vector<std::vector<int64_t>> shapes_;
 };
 
-inline std::vector<at::Tensor> Results(const at::Tensor& tensor) {
-  return {tensor};
-}
-inline std::vector<at::Tensor> Results(const std::vector<at::Tensor>& tensors) {
-  return tensors;
-}
+inline std::vector<at::Tensor> Results(const at::Tensor& tensor) { return {tensor}; }
+inline std::vector<at::Tensor> Results(const std::vector<at::Tensor>& tensors) { return tensors; }
 template <size_t N>
 std::vector<at::Tensor> Results(const std::array<at::Tensor, N>& tensors) {
   return {tensors.begin(), tensors.end()};

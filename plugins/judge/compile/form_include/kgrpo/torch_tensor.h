@@ -315,9 +315,7 @@ inline Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const Tensor
   for (size_t d = 0; d < sizes.size(); ++d) elements += (sizes[d] - 1) * strides[d];
   return empty(IntArrayRef(elements), options).as_strided(sizes, strides);
 }
-inline Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {}) {
-  return empty(sizes, options).zero_();
-}
+inline Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {}) { return empty(sizes, options).zero_(); }
 inline Tensor zeros_like(const Tensor& like, const TensorOptions& options = {}, std::optional<MemoryFormat> = {}) {
   return empty_like(like, options).zero_();
 }
@@ -341,9 +339,7 @@ struct OptionalDeviceGuard {
   void set_device(const T&) {}
 };
 using DeviceGuard = OptionalDeviceGuard;
-inline Device device_of(const Tensor& tensor) {
-  return tensor.device();
-}
+inline Device device_of(const Tensor& tensor) { return tensor.device(); }
 
 namespace cuda {
 struct CUDAStream {
@@ -352,20 +348,12 @@ struct CUDAStream {
   DeviceIndex device_index() const { return 0; }
   void synchronize() const { cudaStreamSynchronize(nullptr); }
 };
-inline CUDAStream getCurrentCUDAStream(DeviceIndex = -1) {
-  return {};
-}
-inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) {
-  return {};
-}
+inline CUDAStream getCurrentCUDAStream(DeviceIndex = -1) { return {}; }
+inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) { return {}; }
 using CUDAGuard = OptionalDeviceGuard;
 using OptionalCUDAGuard = OptionalDeviceGuard;
-inline DeviceIndex current_device() {
-  return 0;
-}
-inline DeviceIndex device_count() {
-  return 1;
-}
+inline DeviceIndex current_device() { return 0; }
+inline DeviceIndex device_count() { return 1; }
 inline cudaDeviceProp* getCurrentDeviceProperties() {
   static cudaDeviceProp properties = [] {
     cudaDeviceProp found = {};
@@ -374,12 +362,8 @@ inline cudaDeviceProp* getCurrentDeviceProperties() {
   }();
   return &properties;
 }
-inline cudaDeviceProp* getDeviceProperties(int64_t) {
-  return getCurrentDeviceProperties();
-}
-inline int warp_size() {
-  return 32;
-}
+inline cudaDeviceProp* getDeviceProperties(int64_t) { return getCurrentDeviceProperties(); }
+inline int warp_size() { return 32; }
 }  // namespace cuda
 
 }  // namespace at

@@ -45,9 +45,7 @@ enum Exit {
   kCopies = 97,
 };
 
-[[noreturn]] inline void End(Exit code) {
-  _exit(code);
-}
+[[noreturn]] inline void End(Exit code) { _exit(code); }
 
 // Returns device memory that is freed with its last owner. The first request of exactly an output's size gets that
 // output's memory, so that returning it costs no copy.
@@ -112,12 +110,8 @@ class ArrayRef {
   size_t size_ = 0;
 };
 using IntArrayRef = ArrayRef<int64_t>;
-inline bool operator==(IntArrayRef a, IntArrayRef b) {
-  return a.equals(b);
-}
-inline bool operator!=(IntArrayRef a, IntArrayRef b) {
-  return !a.equals(b);
-}
+inline bool operator==(IntArrayRef a, IntArrayRef b) { return a.equals(b); }
+inline bool operator!=(IntArrayRef a, IntArrayRef b) { return !a.equals(b); }
 template <class Stream>
 Stream& operator<<(Stream& out, IntArrayRef list) {
   out << '[';
@@ -158,31 +152,27 @@ Stream& operator<<(Stream& out, IntArrayRef list) {
   __host__ __device__ inline bool operator op(U a, Type b) {             \
     return a op static_cast<float>(b);                                   \
   }
-#define KGRPO_FLOAT16(Type, Native, to_bits, from_bits, to_float, from_float)     \
-  struct alignas(2) Type {                                                        \
-    unsigned short x;                                                             \
-    Type() = default;                                                             \
-    __host__ __device__ Type(float value) : x(to_bits(from_float(value))) {}      \
-    __host__ __device__ Type(const Native& value) : x(to_bits(value)) {}          \
-    __host__ __device__ operator float() const { return to_float(from_bits(x)); } \
-    __host__ __device__ operator Native() const { return from_bits(x); }          \
-  };                                                                              \
-  KGRPO_OPERATOR(Type, +)                                                         \
-  KGRPO_OPERATOR(Type, -)                                                         \
-  KGRPO_OPERATOR(Type, *)                                                         \
-  KGRPO_OPERATOR(Type, /)                                                         \
-  KGRPO_COMPARISON(Type, <)                                                       \
-  KGRPO_COMPARISON(Type, >)                                                       \
-  KGRPO_COMPARISON(Type, <=)                                                      \
-  KGRPO_COMPARISON(Type, >=)                                                      \
-  KGRPO_COMPARISON(Type, ==)                                                      \
-  KGRPO_COMPARISON(Type, !=)                                                      \
-  __host__ __device__ inline Type operator-(Type a) {                             \
-    return -static_cast<float>(a);                                                \
-  }                                                                               \
-  __device__ inline Type __ldg(const Type* at) {                                  \
-    return ::__ldg(reinterpret_cast<const Native*>(at));                          \
-  }
+#define KGRPO_FLOAT16(Type, Native, to_bits, from_bits, to_float, from_float)          \
+  struct alignas(2) Type {                                                             \
+    unsigned short x;                                                                  \
+    Type() = default;                                                                  \
+    __host__ __device__ Type(float value) : x(to_bits(from_float(value))) {}           \
+    __host__ __device__ Type(const Native& value) : x(to_bits(value)) {}               \
+    __host__ __device__ operator float() const { return to_float(from_bits(x)); }      \
+    __host__ __device__ operator Native() const { return from_bits(x); }               \
+  };                                                                                   \
+  KGRPO_OPERATOR(Type, +)                                                              \
+  KGRPO_OPERATOR(Type, -)                                                              \
+  KGRPO_OPERATOR(Type, *)                                                              \
+  KGRPO_OPERATOR(Type, /)                                                              \
+  KGRPO_COMPARISON(Type, <)                                                            \
+  KGRPO_COMPARISON(Type, >)                                                            \
+  KGRPO_COMPARISON(Type, <=)                                                           \
+  KGRPO_COMPARISON(Type, >=)                                                           \
+  KGRPO_COMPARISON(Type, ==)                                                           \
+  KGRPO_COMPARISON(Type, !=)                                                           \
+  __host__ __device__ inline Type operator-(Type a) { return -static_cast<float>(a); } \
+  __device__ inline Type __ldg(const Type* at) { return ::__ldg(reinterpret_cast<const Native*>(at)); }
 KGRPO_FLOAT16(Half, __half, __half_as_ushort, __ushort_as_half, __half2float, __float2half_rn)
 KGRPO_FLOAT16(BFloat16, __nv_bfloat16, __bfloat16_as_ushort, __ushort_as_bfloat16, __bfloat162float,
               __float2bfloat16_rn)
@@ -323,9 +313,7 @@ class TypeMeta {
  private:
   ScalarType type_;
 };
-inline ScalarType typeMetaToScalarType(TypeMeta type) {
-  return type;
-}
+inline ScalarType typeMetaToScalarType(TypeMeta type) { return type; }
 
 class TensorOptions {
  public:
@@ -373,17 +361,9 @@ Stream& operator<<(Stream& out, const TensorOptions& options) {
   out << "TensorOptions(dtype=" << options.dtype().name() << ", device=" << options.device().str() << ")";
   return out;
 }
-inline TensorOptions dtype(ScalarType type) {
-  return type;
-}
-inline TensorOptions device(Device device) {
-  return device;
-}
-inline TensorOptions requires_grad(bool = true) {
-  return {};
-}
-inline TensorOptions layout(Layout) {
-  return {};
-}
+inline TensorOptions dtype(ScalarType type) { return type; }
+inline TensorOptions device(Device device) { return device; }
+inline TensorOptions requires_grad(bool = true) { return {}; }
+inline TensorOptions layout(Layout) { return {}; }
 
 }  // namespace at
