@@ -247,7 +247,8 @@ class Runner {
     return seconds;
   }
 
-  // Throws KGRPO_ERROR_NOT_FINITE if the policy has diverged: such weights replace no others.
+  // Throws KGRPO_ERROR_NOT_FINITE if the policy has diverged: such weights replace no others. A policy to which this
+  // text means nothing is not looked at.
   void RequireUsable() {
     const std::vector<int32_t> text = parts_.policy->Encode("kernel");
     if (text.empty()) return;
@@ -255,6 +256,7 @@ class Runner {
     try {
       parts_.policy->LogProbabilities(std::span(&sequence, 1));
     } catch (const Error& error) {
+      if (error.code() == KGRPO_ERROR_INVALID) return;
       if (error.code() != KGRPO_ERROR_NOT_FINITE) throw;
       throw Error(error.code(), "the weights after step " + std::to_string(done_) + " have diverged: " + error.what());
     }

@@ -3,6 +3,7 @@
 #include "store/database.h"
 #include "store/files.h"
 #include "store/json.h"
+#include "store/readable.h"
 #include "store/run_folder.h"
 
 #include <kgrpo/sdk/error.h>
@@ -113,6 +114,7 @@ bool IsRun(const Json& value) { return value.is_string() && IsFile(fs::path(valu
 
 // A run's configuration and what it has recorded; finished_at tells two runs of one configuration apart.
 std::string DigestOfRun(const fs::path& folder) {
+  RequireRecord(folder);
   Database database(folder / "run.sqlite", Database::ToRead(folder / "run.sqlite"));
   std::string recorded;
   for (const char* question : {"SELECT value FROM run WHERE key = 'resolved_yaml'",

@@ -283,7 +283,7 @@ TEST_F(EvalKernelTest, ShowsHowNearAKernelIsToItsTolerance) {
 }
 
 TEST_F(EvalKernelTest, NamesTheMetricsOfACorrectKernel) {
-  const std::string shown = Affine("2.0f * x[i] + y[i]", "");
+  const std::string shown = Affine("2.0f * x[i] + y[i]", "-v");
   EXPECT_THAT(shown, testing::ContainsRegex("\nMachine code\n  registers a thread +[0-9]+ +registers\n"));
   EXPECT_THAT(shown, HasSubstr("\nThe last column is a metric's name in rewards: metric(\"modelled_seconds\")\n"));
   EXPECT_THAT(shown, Not(HasSubstr("docs/judging.md")));

@@ -73,7 +73,7 @@ TEST_F(RecordTest, AnotherProblemIsNotTheRuns) {
                                  HasSubstr("Put the content back, or start a new run")));
   EXPECT_EQ(Ask("run", kChanged), "");
   const Result replayed = Run("p.yaml --set output_dir=replayed --set loop.replay.from=[run]");
-  EXPECT_THAT(replayed.out + replayed.err, HasSubstr("left out: 12 of another one"));
+  EXPECT_THAT(replayed.out + replayed.err, HasSubstr("left out: 24 of another problem (one)"));
   fs::remove(In("problems/one/notes.txt"));
   EXPECT_EQ(Run("-q resume run --set loop.max_steps=5").code, 0);
 }

@@ -174,7 +174,7 @@ TEST(InterpretedChecks, SizesBeyondAConstant) {
   EXPECT_THAT(wrong.sentence, HasSubstr("beyond a constant of the kernel,"));
   const InterpretedFinding never = interpret("n > 2000000000");
   EXPECT_EQ(never.trouble.code, "") << never.trouble.sentence;
-  EXPECT_EQ(never.not_judged, "lines 3-5, which no size reaches: n > 2000000000");
+  EXPECT_EQ(never.not_judged, "lines 3-4, which no size reaches: n > 2000000000");
 }
 
 // More candidates than threads: each gets its own finding.

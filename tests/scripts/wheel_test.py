@@ -59,7 +59,9 @@ with tempfile.TemporaryDirectory() as temporary:
             plain.mkdir()
             for tool in ("python3", "sh", "env"):
                 os.symlink(shutil.which(tool), plain / tool)
-            missing = run(kgrpo, "eval", "kernel", kernel, "--problem", "transpose", code=4, CUDA_HOME=cuda, PATH=str(plain))
+            other = folder / "other.cu"  # a judgement of mine.cu is remembered
+            other.write_text("// another\n" + kernel.read_text())
+            missing = run(kgrpo, "eval", "kernel", other, "--problem", "transpose", code=4, CUDA_HOME=cuda, PATH=str(plain))
             assert "g++" in missing, missing
         broken = run(kgrpo, "eval", "kernel", kernel, "--problem", "transpose", code=4, CUDA_HOME="/nowhere")
         assert "/nowhere" in broken, broken

@@ -87,7 +87,7 @@ void Service::Log(const httplib::Request& request, const httplib::Response& resp
                {"method", shown(request.method)},
                {"path", shown(request.path)},
                {"status", left ? kClientGone : response.status},
-               {"seconds", std::round(note.seconds * 1e6) * 1e-6},
+               {"seconds", std::round(note.seconds * 1e6) / 1e6},
                {"problem", shown(note.problem)},
                {"verdict", note.verdict},
                {"cause", cause}};
