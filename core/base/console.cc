@@ -45,7 +45,11 @@ std::string StepText(const StepLine& line, const std::string& time_left) {
   for (const auto& [name, seconds] : line.parts) {
     if (seconds >= 0.05) parts += (parts.empty() ? "" : ", ") + name + Format(" %.1f", seconds);
   }
-  return parts.empty() ? text : text + " (" + parts + ")";
+  if (!parts.empty()) text += " (" + parts + ")";
+  if (line.generated_per_second > 0) text += Format("  generates %.0f tokens/s", line.generated_per_second);
+  if (line.trained_per_second > 0)
+    text += Format("  trains %.0f tokens/s, %.3g TFLOP/s", line.trained_per_second, line.train_tflops);
+  return text;
 }
 
 constexpr size_t kBlockLines = 3;  // lines of the block that moves on a terminal

@@ -37,7 +37,9 @@ struct StepLine {
   bool has_loss = false;
   double seconds = 0;
   std::vector<std::pair<std::string, double>> parts;  // the seconds by part; parts that round to 0.0 are not shown
-  bool modelled = false;                              // speedups are of modelled times
+  double generated_per_second = 0, trained_per_second = 0;  // tokens; shown where above 0
+  double train_tflops = 0;                                  // floating-point operations of training, 1e12 a second
+  bool modelled = false;                                    // speedups are of modelled times
 };
 
 // Progress of work that takes seconds: one line that is redrawn and erased on a terminal, a line every few seconds on a

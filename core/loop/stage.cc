@@ -212,6 +212,12 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   metrics["time/rollout"] = rollout.seconds;
   metrics["time/generate"] = rollout.generate_seconds;
   metrics["time/device_wait"] = rollout.wait_seconds;
+  if (request.recorded.empty() && rollout.generate_seconds > 0) {  // else a part of the tokens was read, not generated
+    size_t tokens = 0;
+    ForEachSample(record.trajectories,
+                  [&](const TrajectoryRecord&, const RoundRecord& round) { tokens += round.completion_ids.size(); });
+    metrics["policy/tokens_per_second"] = static_cast<double>(tokens) / rollout.generate_seconds;
+  }
   before_training(record);
   if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
@@ -284,6 +290,14 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
     size_t sample = 0;
     ForEachSample(record.trajectories,
                   [&](const TrajectoryRecord&, RoundRecord& round) { round.outcome = update.samples.at(sample++); });
+  }
+  if (time.worked() > 0) {
+    size_t tokens = 0;
+    for (const kgrpo_sample& sample : samples) tokens += sample.prompt_size + sample.completion_size;
+    metrics["train/tokens_per_second"] = static_cast<double>(tokens) / time.worked();
+    // 6 operations a parameter and token: 2 forward, 4 backward (Kaplan et al., arXiv 2001.08361, section 2.1).
+    metrics["train/tflops"] =
+        6e-12 * static_cast<double>(parts_.policy->info().parameter_count) * metrics["train/tokens_per_second"];
   }
   metrics["time/train"] = time.worked() + time.waited();
   metrics["time/train_wait"] = time.waited();

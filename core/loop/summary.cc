@@ -177,6 +177,9 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
                                    {"checkpoint", "time/checkpoint"}}) {
     if (metrics.contains(name)) line.parts.emplace_back(part, value(name));
   }
+  line.generated_per_second = value("policy/tokens_per_second");
+  line.trained_per_second = value("train/tokens_per_second");
+  line.train_tflops = value("train/tflops");
   line.modelled = modelled;
   console.Step(line);
   if (!record.heldout.empty()) ShowHeldout(console, record.step, metrics);

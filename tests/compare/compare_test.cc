@@ -167,6 +167,38 @@ TEST(CompareTest, RepeatsOfASeedAreNoSeeds) {
   EXPECT_EQ(Of(Compare(groups), "heldout_reward").basis, Basis::kNone);
 }
 
+// A sweep of 2 x 2 x 3 with known effects: one line for each key, within the range of what is measured.
+TEST(CompareTest, ASweepIsComparedByItsKeys) {
+  std::vector<RunMeasures> runs;
+  for (const char* rate : {"0.1", "0.2"}) {
+    for (const char* gamma : {"0", "0.4"}) {
+      for (const char* rounds : {"2", "4", "8"}) {
+        for (uint64_t seed = 0; seed < 2; ++seed) {
+          const double reward = 2 * std::stod(gamma) + static_cast<double>(seed);
+          RunMeasures run = OneRun(std::string(rate) + gamma + rounds, seed, reward);
+          run.configuration = {
+              {"loop.rounds", rounds}, {"trainer.options.gamma", gamma}, {"trainer.options.rate", rate}};
+          run.values["heldout_correct"] = std::string(rounds) == "8" ? 1 : seed == 0 ? 0 : 0.1;
+          runs.push_back(std::move(run));
+        }
+      }
+    }
+  }
+  const std::vector<RunGroup> groups = GroupRuns(runs);
+  const std::vector<std::string> lines = WordsByKey(groups, Compare(groups));
+  const auto line = [&](const std::string& measure, const std::string& key) {
+    const std::string begin = measure + " by " + key + " ";
+    const auto found = std::ranges::find_if(lines, [&](const auto& one) { return one.starts_with(begin); });
+    return found == lines.end() ? "" : *found;
+  };
+  EXPECT_EQ(std::ranges::count_if(lines, [](const auto& one) { return one.starts_with("held-out reward by "); }), 3);
+  EXPECT_EQ(
+      line("held-out reward", "trainer.options.gamma"),
+      "held-out reward by trainer.options.gamma (over 12 pairs of runs alike in all else): 0.4 vs 0 +0.8 [0.8, 0.8]");
+  EXPECT_THAT(line("held-out reward", "loop.rounds"), HasSubstr("4 vs 2 +0 [0, 0]; 8 vs 2 +0 [0, 0]"));
+  EXPECT_THAT(line("held-out correct rate", "loop.rounds"), testing::ContainsRegex("8 vs 2 .*, 1\\]$"));
+}
+
 TEST(CompareTest, RepeatsOfOneSeedAreComparedByTheMeansOfTheirProblems) {
   std::vector<RunMeasures> runs;
   for (const double noise : {-0.5, 0.5}) {

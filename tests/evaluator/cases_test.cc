@@ -140,6 +140,9 @@ TEST(Cases, DrawnSizes) {
     EXPECT_TRUE(rows && cols && width) << key;
   }
   EXPECT_GT(seen.size(), 100u);
+  int of_new_remainder = 0;  // the listed ones have remainders 0 and 1 by 4
+  for (uint64_t key = 0; key < 50; ++key) of_new_remainder += DrawSizes(problem, key, false)[0].at("rows") % 4 >= 2;
+  EXPECT_GE(of_new_remainder, 45);
   problem.ranges = {{"rows", {3, 40}}, {"cols", {64, 64}}, {"width", {16, 16}}};
   for (uint64_t key = 0; key < 20; ++key) {
     for (const Bindings& size : DrawSizes(problem, key, true)) {

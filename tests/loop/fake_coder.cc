@@ -73,6 +73,7 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
     if (++knobs().coder_calls == 1) knobs().held_seed = request->seed;
+    if (knobs().coder_calls == knobs().cancel_after_calls) knobs().cancelled = true;
     if (knobs().delay_seed == 0 && knobs().first_answer_after == 0)
       return Answer(*request, done);  // before Implement returned: that is allowed
     const std::lock_guard lock(self->mutex);

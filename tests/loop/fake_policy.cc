@@ -126,6 +126,7 @@ kgrpo_error* Encode(const kgrpo_policy*, kgrpo_str text, kgrpo_token_sink sink) 
       const auto id = static_cast<int32_t>(kFirstTechnique + t);
       sink.put(sink.context, &id, 1);
     }
+    if (View(text) == "kernel") sink.put(sink.context, &kEnd, 1);
   });
 }
 
@@ -154,6 +155,8 @@ kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, c
     auto* logprobs = static_cast<float*>(logprob_tensor->data);
     auto* entropies = entropy_tensor == nullptr ? nullptr : static_cast<float*>(entropy_tensor->data);
     if (request->need_gradient) throw Error(KGRPO_ERROR_UNSUPPORTED, "the table's trainer needs no gradient");
+    if (std::ranges::any_of(self->current, [](float value) { return std::isnan(value); }))
+      throw Error(KGRPO_ERROR_NOT_FINITE, "the logits are not finite");
     size_t out = 0;
     for (size_t s = 0; s < request->sequence_count; ++s) {
       const kgrpo_sequence& sequence = request->sequences[s];

@@ -47,6 +47,7 @@ kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* const* samples, siz
           static_cast<float>(0.3 * advantage / std::sqrt(static_cast<double>(count)));
     }
     for (size_t i = 0; i < self->momentum.size(); ++i) table[i] += self->momentum[i];
+    if (self->updates == static_cast<uint64_t>(knobs().diverges_at.load())) table[0] = NAN;
     sink.step(sink.context, kgrpo::Measured("loss", -mean));
     const kgrpo_metric row[2] = {Measured("loss", -mean), Measured("learning_rate", 0.3)};
     if (sink.optimizer_step != nullptr) sink.optimizer_step(sink.context, row, 2);

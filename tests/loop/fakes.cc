@@ -30,7 +30,8 @@ void Reset() {
   k.policy_suggests = k.reward_fails_after = -1;
   k.reward_scale = 1;
   k.first_answer_after = k.calls_at_first_answer = 0;
-  k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
+  k.not_finite_at = k.diverges_at = k.cancel_after_updates = k.cancel_after_calls = k.coder_calls = k.evaluations =
+      k.thorough = k.updates = 0;
   k.evaluator_fails_every = k.reward_fails_every = 0;
   k.evaluator_fails_for = "";
   k.thorough_fails = 0;

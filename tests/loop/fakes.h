@@ -49,11 +49,13 @@ struct Knobs {
   std::atomic<bool> policy_has_no_end{false};   // no end token
   std::atomic<int> policy_suggests{-1};         // index of the only technique that the policy names; -1: by its table
   std::atomic<int> not_finite_at{0};        // number of the trainer's update that reports non-finite numbers; 0: none
+  std::atomic<int> diverges_at{0};          // number of the trainer's update that leaves weights that are no numbers
   std::atomic<int> reward_fails_after{-1};  // every reward is NaN from so many updates on; -1: none
   std::atomic<double> reward_scale{1};      // of the reward, as an option of a plugin may set it
   std::atomic<bool> forgets_state{false};   // the trainer ignores its saved state
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
+  std::atomic<int> cancel_after_calls{0};    // sets `cancelled` after so many requests to the coder
   std::atomic<int> first_answer_after{0};    // the first answer waits for so many requests; 0: it does not wait
   std::atomic<uint64_t> held_seed{0};        // the seed of the first request
   std::atomic<int> calls_at_first_answer{0};

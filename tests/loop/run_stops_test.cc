@@ -30,6 +30,22 @@ TEST_F(RunStopsTest, StopsWithACheckpointWhenNumbersAreNotFinite) {
   EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
 }
 
+// Weights that cannot generate replace none that can, and the way on that the message names is one.
+TEST_F(RunStopsTest, DivergedWeightsReplaceNone) {
+  const PipelineConfig config = fakes::Config(Folder("diverged"), 0, 8);  // a checkpoint every three steps
+  knobs().diverges_at = 5;
+  const RunOutcome outcome = RunIn(config);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kStopped);
+  EXPECT_THAT(outcome.message, HasSubstr("the logits are not finite"));
+  EXPECT_THAT(outcome.message, HasSubstr("the last checkpoint is of step 3"));
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-5"));
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-6"));
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+  fakes::Reset();
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(knobs().updates, 5) << "from step 3";
+}
+
 TEST_F(RunStopsTest, StopsWithACheckpointWhenTheMoneyIsSpent) {
   const PipelineConfig config = fakes::Config(Folder("budget"), 0, 8);
   PipelineParts parts = fakes::Parts(config);
@@ -74,6 +90,39 @@ TEST_P(StalenessTest, AUsersStopCanBeResumedToTheSameEnd) {
     EXPECT_EQ(knobs().updates, 11 - updates);  // nothing was done twice
     EXPECT_EQ(fakes::Samples(config.output_dir), samples);
     EXPECT_EQ(fakes::FinalWeights(config.output_dir), weights);
+  }
+}
+
+double CostOf(const PipelineConfig& config, uint64_t step) {
+  for (const Metric& metric : RunDatabase(fs::path(config.output_dir) / "run.sqlite").Metrics(step)) {
+    if (metric.name == "coder/cost_total") return metric.value;
+  }
+  return -1;
+}
+
+// A user's stop in the middle of a step: each answer is paid for once, and the sum of money is the same to the last
+// bit.
+TEST_P(StalenessTest, AnswersOfAnUnfinishedStepAreKept) {
+  PipelineConfig config = fakes::Config(Folder("unfinished_whole"), 0, 6);
+  config.loop.max_staleness = GetParam();
+  knobs().coder_cost = 0.1;
+  RunIn(config);
+  const std::string samples = fakes::Samples(config.output_dir);
+  const int calls = knobs().coder_calls;
+  const double cost = CostOf(config, 6);
+  EXPECT_NEAR(cost, 0.1 * calls, 1e-9);
+  for (int at = 1; at < calls; at += calls / 5) {
+    fakes::Reset();
+    config.output_dir = Folder("unfinished_" + std::to_string(at));
+    knobs().coder_cost = 0.1;
+    knobs().cancel_after_calls = at;
+    EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted) << at;
+    knobs().cancelled = false;
+    knobs().cancel_after_calls = 0;
+    EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished) << at;
+    EXPECT_EQ(knobs().coder_calls, calls) << at;
+    EXPECT_EQ(fakes::Samples(config.output_dir), samples) << at;
+    EXPECT_EQ(CostOf(config, 6), cost) << at;
   }
 }
 

@@ -354,6 +354,19 @@ TEST_F(RunTest, TheFinalModelIsTheBestWhereAskedFor) {
   EXPECT_EQ(FinalText(config, {4, 0, true, true, 1.5, 1.5}), "");
 }
 
+// The policy that the run began with is measured, saved and told to observers as those of later steps are.
+TEST_F(RunTest, TheStartIsACandidateForTheBest) {
+  PipelineConfig config = fakes::Config(Folder("best_start"), 0);
+  config.evaluation.every = 1;
+  config.evaluation.at_start = true;
+  config.checkpoint.final_best = true;
+  EXPECT_THAT(KeptBy(config, {0, 5, 5, 5}), ::testing::ElementsAre(0, 4));
+  const auto bytes = [&](const char* model) { return ReadFile(fs::path(config.output_dir) / model / "table.bin"); };
+  EXPECT_EQ(bytes("final"), bytes("checkpoints/step-0/policy"));
+  EXPECT_NE(bytes("final"), bytes("checkpoints/step-4/policy"));
+  EXPECT_THAT(FinalText(config, {0, 0, false, true, 0.25, -0.25}), HasSubstr("the policy that the run began with"));
+}
+
 std::vector<std::string> Warnings(const PipelineConfig& config) {
   Findings findings;
   CheckFile(config, &findings);

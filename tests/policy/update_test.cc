@@ -15,6 +15,25 @@ std::vector<double> WeightsOf(const std::string& folder, const ModelConfig& conf
   return ToDoubles(weights.buffer());
 }
 
+// As `run`: exit code 1 where every advantage is 0.
+TEST(UpdateTest, AnUpdateThatLearnsNothingFails) {
+  const std::string golden = GoldenFolder("update");
+  const TemporaryFolder temporary;
+  std::ofstream equal(temporary.path() + "/equal.jsonl");
+  std::ifstream rollouts(golden + "/rollouts.jsonl");
+  for (std::string line; std::getline(rollouts, line);) {
+    nlohmann::json sample = nlohmann::json::parse(line);
+    sample["reward"] = 0.5;
+    equal << sample << std::endl;
+  }
+  const std::string command = std::string(KGRPO_BINARY_DIR) + "/tests/kgrpo-model update " + golden +
+                              "/pipeline.yaml --set trainer.options.gamma=0 --rollouts " + temporary.path() +
+                              "/equal.jsonl --out " + temporary.path() + "/updated 2>&1";
+  const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): the test's own command line
+  ASSERT_TRUE(WIFEXITED(status)) << command;
+  EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+}
+
 TEST(UpdateTest, IsTheUpdateThatPyTorchDoes) {
   const std::string golden = GoldenFolder("update");
   const TemporaryFolder temporary;

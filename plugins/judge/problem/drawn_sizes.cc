@@ -1,6 +1,7 @@
 #include "judge/problem/drawn_sizes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -39,6 +40,7 @@ class SizeDraw {
       for (const Bindings& size : listed_) {
         span.divisor = std::gcd(span.divisor, size.at(symbol));
         span.powers = span.powers && IsPowerOfTwo(size.at(symbol));
+        span.remainders[static_cast<size_t>(size.at(symbol) & 3)] = true;
       }
       span.varies = span.low != span.high || value != span.low;
       if (const auto range = problem.ranges.find(symbol); range != problem.ranges.end()) {
@@ -80,6 +82,7 @@ class SizeDraw {
   struct Span {
     int64_t low = 0, high = 0, divisor = 0, most = INT64_MAX;
     bool varies = false, powers = false;
+    std::array<bool, 4> remainders = {};  // which remainders by 4 some listed value has
   };
 
   uint64_t Bits() { return RandomBits(key_, next_++); }
@@ -95,6 +98,10 @@ class SizeDraw {
       return std::max(power, low);
     }
     if (span.divisor > 1) return std::max((value + span.divisor - 1) / span.divisor, int64_t{1}) * span.divisor;
+    // A remainder by 4 that no listed value has, since loads of 2 and 4 elements fail by it; else an odd value.
+    for (int64_t up = 0; up < 4 && value + up <= high; ++up) {
+      if (!span.remainders[static_cast<size_t>((value + up) & 3)]) return value + up;
+    }
     return value % 2 == 0 && value < high ? value + 1 : value;
   }
 
