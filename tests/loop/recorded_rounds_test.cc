@@ -263,11 +263,11 @@ TEST_F(RecordedRoundsTest, RoundsOfSomethingElseAreLeftOutByCount) {
   const std::string ours = problems.train[0].name + kContent;
   set(("INSERT OR REPLACE INTO run VALUES('inputs', '{\"problems." + ours + "\": \"new\"}')").c_str());
   EXPECT_EQ(left_out({{"problems." + ours, "new"}}), "");
-  EXPECT_THAT(left_out({{"problems." + ours, "old"}}), HasSubstr(" of another " + problems.train[0].name));
+  EXPECT_THAT(left_out({{"problems." + ours, "old"}}), HasSubstr(" of another problem (" + problems.train[0].name + ")"));
   // The problem was another one up to step 2.
   set(("INSERT INTO changes VALUES(2, 'problems." + ours + "', '\"old\"', '\"new\"')").c_str());
   const std::string some = left_out({{"problems." + ours, "new"}});
-  EXPECT_THAT(some, HasSubstr(" of another " + problems.train[0].name));
+  EXPECT_THAT(some, HasSubstr(" of another problem (" + problems.train[0].name + ")"));
   EXPECT_NE(some, left_out({{"problems." + ours, "old"}}));
   set("UPDATE run SET value = 'evaluator: {plugin: e, options: {seeds: 2}}' WHERE key = 'resolved_yaml'");
   config.resolved_yaml = "evaluator: {plugin: e, options: {seeds: 3}}";
