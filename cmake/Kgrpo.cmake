@@ -76,7 +76,7 @@ function(kgrpo_library name)
   kgrpo_unity(${name})
 endfunction()
 
-# For what waits on others: -O1 takes two thirds of -O3's time. At -O1 g++ 12 warns wrongly of the standard library's own copies.
+# For what waits on others, and for texts: -O1 takes two thirds of -O3's time. At -O1 g++ 12 warns wrongly of the standard library's own copies.
 function(kgrpo_quick_to_compile target)
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow> $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
