@@ -18,8 +18,6 @@ namespace {
 
 constexpr const char* kKept = "coder_cost";  // ReadProgress reads it, too
 
-constexpr const char* kUnfinished = "unfinished";
-
 }  // namespace
 
 std::string ReusedText(const CoderCounts& counts) {
@@ -33,24 +31,25 @@ double SumOfDollars(double a, double b) {
   return static_cast<double>(std::llround(a * kUnit) + std::llround(b * kUnit)) / kUnit;
 }
 
-std::vector<TrajectoryRecord> ReadUnfinished(RunDatabase& database, const std::string& of) {
-  const std::string text = database.Get(kUnfinished).value_or("");
-  const size_t line = text.find('\n');
-  if (line == std::string::npos || (!of.empty() && text.substr(0, line) != of)) return {};
-  std::vector<uint8_t> bytes;
-  for (size_t at = line + 1; at + 1 < text.size(); at += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(at, 2), nullptr, 16)));
-  return TrajectoriesFromJson(nlohmann::ordered_json::from_cbor(bytes));
+double UnfinishedCost(RunDatabase& database) {
+  double cost = 0;
+  for (const std::vector<uint8_t>& bytes : database.ReadUnfinished())
+    cost = SumOfDollars(cost, CoderCost(TrajectoriesFromJson(nlohmann::ordered_json::from_cbor(bytes))));
+  return cost;
 }
 
 void KeepUnfinished(RunDatabase& database, RolloutRequest* request) {
-  const std::string of = PurposeName(request->purpose) + (" " + std::to_string(request->step));
-  std::ranges::move(ReadUnfinished(database, of), std::back_inserter(request->recorded));
+  const std::pair of = {request->purpose, request->step};
+  for (const std::vector<uint8_t>& bytes : database.ReadUnfinished(of)) {
+    std::ranges::move(TrajectoriesFromJson(nlohmann::ordered_json::from_cbor(bytes)),
+                      std::back_inserter(request->recorded));
+  }
   request->unfinished = [&database, of](const std::vector<TrajectoryRecord>& trajectories) {
-    std::string text = of + "\n";  // CBOR, since ids of tokens are bytes, as hexadecimal digits
-    for (const uint8_t byte : nlohmann::ordered_json::to_cbor(TrajectoriesToJson(trajectories)))
-      text += Format("%02x", byte);
-    database.Set(kUnfinished, text);
+    try {
+      database.WriteUnfinished(of.first, of.second, nlohmann::ordered_json::to_cbor(TrajectoriesToJson(trajectories)));
+    } catch (const Error& error) {  // as in KeepCost
+      spdlog::error("answers of the coder cannot be recorded, a resumed run will ask for them again: {}", error.what());
+    }
   };
 }
 

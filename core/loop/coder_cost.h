@@ -32,9 +32,8 @@ std::string ReusedText(const CoderCounts& counts);
 // The sum in whole billionths of a dollar: the same in whatever order and parts it is added.
 double SumOfDollars(double a, double b);
 
-// What a run had of its unfinished step when an error ended it: answers that were paid for. `of`: only of that purpose
-// and step, "train 6".
-std::vector<TrajectoryRecord> ReadUnfinished(RunDatabase& database, const std::string& of = "");
+// The cost of the answers of rollouts that an error ended, US dollars.
+double UnfinishedCost(RunDatabase& database);
 // Lets the request take the answers that an earlier process had of it, and has its own kept if an error ends it. On
 // several ranks those of the first are.
 void KeepUnfinished(RunDatabase& database, RolloutRequest* request);

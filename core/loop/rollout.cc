@@ -155,6 +155,7 @@ class Rollout::Cohort {
     if (const std::string shortened = prompter_.Shortened(); !shortened.empty())
       spdlog::info("step {}, {}: {}", request_.step, PurposeName(request_.purpose), shortened);
     RolloutResult result;
+    taken_ = true;
     // BegunAhead may be asked for a copy until the step is recorded.
     for (Slot& slot : slots_)
       result.trajectories.push_back(begun_ahead_ ? slot.trajectory.record() : slot.trajectory.Take());
@@ -164,14 +165,18 @@ class Rollout::Cohort {
     return result;
   }
 
+  bool taken() const { return taken_; }  // whether Take was called
+
   // Call while nothing is in flight.
   std::vector<TrajectoryRecord> Unfinished() const {
     std::vector<TrajectoryRecord> all;
     for (const Slot& slot : slots_) {
       TrajectoryRecord& begun = all.emplace_back(slot.trajectory.record());
-      const bool answered = slot.round.answer.attempts > 0 || !slot.round.answer.source.empty();
-      if (!begun.failed_round && answered && slot.round.round == begun.rounds_done.size())
-        begun.failed_round = slot.round;
+      if (!begun.failed_round && slot.round.round == begun.rounds_done.size()) begun.failed_round = slot.round;
+      if (!begun.failed_round) continue;
+      begun.failed_round->failure.reset();  // by the stop, perhaps: the part is asked again
+      const CoderAnswer& answer = begun.failed_round->answer;
+      if (answer.attempts == 0 && answer.source.empty()) begun.failed_round.reset();
     }
     return all;
   }
@@ -255,6 +260,7 @@ class Rollout::Cohort {
   std::deque<Slot> slots_;    // a deque: addresses of slots in flight stay valid
   std::vector<Slot*> ready_;  // for their next round
   size_t under_way_ = 0;      // rounds begun and not landed
+  bool taken_ = false;
   // Under the shuffle_prompts control a round begins when all trajectories have ended theirs, so that the other
   // trajectory's prompt is of the same round. For a dropped trajectory it is of the last round that it reached.
   bool lock_step_ = false;
@@ -304,11 +310,16 @@ RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
     }
     if (ahead != nullptr) ahead->Land(flight.Landed(cohort.request().under_way, /*until_written=*/true));
   } catch (...) {
-    flight.Abandon();
-    if (cohort.request().unfinished) cohort.request().unfinished(cohort.Unfinished());
+    Abandon(cohort);
+    if (ahead != nullptr) Abandon(*ahead);
     throw;
   }
   return cohort.Take();
+}
+
+void Rollout::Abandon(Cohort& cohort) {
+  cohort.flight()->Abandon();
+  if (cohort.request().unfinished && !cohort.taken()) cohort.request().unfinished(cohort.Unfinished());
 }
 
 std::vector<TrajectoryRecord> Rollout::BegunAhead(Cohort& cohort) {

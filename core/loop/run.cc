@@ -163,7 +163,7 @@ class Runner {
           if (done_ == 0 && config_.checkpoint.final_best && !models_.Last()) WriteCheckpoint();
         }
         begin_seconds_ = beginning.seconds();
-        ReadCosts();  // includes demonstrations
+        spending_ = ReadSpending(database_, done_);  // includes demonstrations
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           if (const std::string why = measurements_.EarlyStop(*stage_, done_); !why.empty()) return EndEarly(why);
@@ -280,23 +280,26 @@ class Runner {
     return (every > 0 && step % every == 0) || step == total_;
   }
 
-  void ReadCosts() {
-    spending_ = ReadSpending(database_, done_);
-    account_ = parts_.coder->Spending();
-  }
-
+  // The step's answers, also those that an earlier process or the step before asked for, and what was lost since.
   void AddSpending(const StepRecord& record, MetricMap& metrics) {
-    const std::optional<CoderSpending> before = std::exchange(account_, parts_.coder->Spending());
-    if (config_.loop.max_staleness > 0 && account_) {  // has answers of the next step, too
-      spending_.cost = SumOfDollars(spending_.cost, account_->cost - before->cost);
-    } else {
-      for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
-        spending_.cost = SumOfDollars(
-            spending_.cost, CoderCost(*all));  // the sum of all ranks; the account is only of this rank's coder
+    for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
+      spending_.cost = SumOfDollars(spending_.cost, CoderCost(*all));
+    if (const std::optional<CoderSpending> account = parts_.coder->Spending()) {
+      const double lost = account->lost_cost - std::exchange(lost_before_, account->lost_cost);
+      spending_.cost = SumOfDollars(spending_.cost, lost);
+      spending_.lost_cost = SumOfDollars(spending_.lost_cost, lost);
     }
-    TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
     metrics[kLostCostMetric] = spending_.lost_cost;
+  }
+
+  // Answers of steps that were begun are kept, and their cost counts.
+  void AbandonStage() {
+    if (stage_ != nullptr) stage_->Abandon();
+    stage_.reset();
+    spending_.cost = SumOfDollars(spending_.cost, UnfinishedCost(database_));
+    TakeSpending(*parts_.coder, &spending_);
+    KeepCost(database_, &spending_);
   }
 
   // Makes the step `done_` the run's last.
@@ -305,9 +308,7 @@ class Runner {
     Note("stopped early " + step + ": " + why + ". To train on: resume with --set evaluation.patience=0");
     const std::optional<CheckpointState> last = models_.Last();
     if (!last || last->step < done_) WriteCheckpoint();
-    stage_.reset();  // with a step begun ahead, whose cost counts
-    TakeSpending(*parts_.coder, &spending_);
-    KeepCost(database_, &spending_);
+    AbandonStage();
     database_.Set(kEndedEarly, step + " of " + std::to_string(total_) + ": " + why);
     total_ = done_;
   }
@@ -318,7 +319,7 @@ class Runner {
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     at_ = done_;
     NoteStepUnderWay(done_);
-    ReadCosts();
+    spending_ = ReadSpending(database_, done_);
     StepRecord record;
     record.step = done_;
     record.stage_name = config_.stages.front().trainer.plugin;
@@ -356,10 +357,7 @@ class Runner {
     if (cannot_go_on_) throw error;
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
     std::string kept = KeepCheckpoint(error);
-    if (!parts_.coder->Spending()) spending_.cost = SumOfDollars(spending_.cost, CoderCost(ReadUnfinished(database_)));
-    stage_.reset();  // with a step begun ahead, whose cost counts
-    TakeSpending(*parts_.coder, &spending_);
-    KeepCost(database_, &spending_);
+    AbandonStage();
     const bool again = kept.ends_with(kNoCheckpoint);
     // The message of a coder's own limit includes the cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
@@ -425,11 +423,11 @@ class Runner {
   std::optional<double> begin_seconds_;   // seconds to begin the stage, until a step's metrics have them
   std::optional<double> record_seconds_;  // seconds to record the last step, until a step's metrics have them
   uint64_t total_ = 0;
-  uint64_t at_ = 1;                       // the step that is being done
-  bool cannot_go_on_ = false;             // a checkpoint's files could not be read
-  uint64_t done_ = 0;                     // steps in the database and in the policy
-  CoderSpending spending_;                // costs of the run so far
-  std::optional<CoderSpending> account_;  // the coder's own, as last read
+  uint64_t at_ = 1;            // the step that is being done
+  bool cannot_go_on_ = false;  // a checkpoint's files could not be read
+  uint64_t done_ = 0;          // steps in the database and in the policy
+  CoderSpending spending_;     // costs of the run so far
+  double lost_before_ = 0;     // of the coder's own account, as last read
 };
 
 }  // namespace

@@ -226,7 +226,12 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
     metrics["train/skipped"] = 1;  // every trajectory was dropped in its first round: there is nothing to learn from
     return;
   }
-  Train(std::move(samples), record, metrics);
+  try {
+    Train(std::move(samples), record, metrics);
+  } catch (...) {
+    request.unfinished(record.trajectories);
+    throw;
+  }
 }
 
 // Makes the request of a step, which is kept until the step is recorded.
@@ -254,6 +259,12 @@ RolloutResult Stage::FinishBesideNext(uint64_t step, Begun& begun) {
   Begun& next = Prepare(step + 1, /*staleness=*/1);
   next.cohort = rollout_.Begin(next.request, begun.cohort.get());
   return rollout_.Finish(*begun.cohort, next.cohort.get());
+}
+
+void Stage::Abandon() {
+  for (const auto& begun : begun_) {
+    if (begun->cohort != nullptr) Rollout::Abandon(*begun->cohort);
+  }
 }
 
 void Stage::StepRecorded() {

@@ -55,6 +55,8 @@ class Stage {
   // True from the start of an update until its step is recorded, or until the update fails with KGRPO_ERROR_NOT_FINITE,
   // which leaves the policy unchanged. Write no checkpoint while it is true.
   bool policy_in_doubt() const { return policy_in_doubt_; }
+  // Ends steps that were begun and are not finished. What coders have answered is kept for the resumed run.
+  void Abandon();
   // Call once the step that the policy has learned from is in the database.
   void StepRecorded();
   // Tells the user if all answers of the coder, the evaluator or the reward in that step failed, or were useless.

@@ -68,6 +68,10 @@ std::string PlacesOf(size_t count) {
   return places;
 }
 
+std::string UnfinishedKey(Purpose purpose, uint64_t step) {
+  return std::string("unfinished ") + PurposeName(purpose) + " " + std::to_string(step);
+}
+
 }  // namespace
 
 RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
@@ -96,7 +100,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
 
 void RunDatabase::SetFinished(double time) {
   Set("finished", std::to_string(time));
-  database_.Execute("DELETE FROM run WHERE key = 'unfinished'");
+  database_.Execute("DELETE FROM run WHERE key GLOB 'unfinished *'");
   database_.WaitForLocks({});
   // Fails while another connection reads: the file then stays in WAL mode, which is no failure.
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
@@ -128,6 +132,23 @@ std::optional<std::string> RunDatabase::Get(const std::string& key) {
   return statement.Text(0);
 }
 
+void RunDatabase::WriteUnfinished(Purpose purpose, uint64_t step, const std::vector<uint8_t>& bytes) {
+  // The column is of texts; the cast changes no byte.
+  Statement statement(database_, "INSERT OR REPLACE INTO run VALUES(?, CAST(? AS TEXT))");
+  (statement << UnfinishedKey(purpose, step)).Blob(std::span(bytes)).Run();
+}
+
+std::vector<std::vector<uint8_t>> RunDatabase::ReadUnfinished(std::optional<std::pair<Purpose, uint64_t>> of) {
+  Statement select(database_, "SELECT CAST(value AS BLOB) FROM run WHERE key GLOB ?");
+  select << (of ? UnfinishedKey(of->first, of->second) : "unfinished *");
+  std::vector<std::vector<uint8_t>> all;
+  while (select.Step()) {
+    const auto bytes = select.Values<uint8_t>(0);
+    all.emplace_back(bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
 std::string RunDatabase::WriteSource(const std::string& text) {
   if (text.empty()) return "";
   std::string hash = Sha256(text);
@@ -155,6 +176,10 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
   for (const char* table : {"trajectories", "rounds", "dropped_rounds"}) {
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
+  }
+  if (!trajectories.empty()) {
+    Statement clear(database_, "DELETE FROM run WHERE key = ?");
+    (clear << UnfinishedKey(purpose, step)).Run();
   }
   const auto insert_into = [](const std::string& table, const std::string& keys, const ColumnList& list) {
     const size_t count = list.columns().size() + static_cast<size_t>(std::ranges::count(keys, ','));

@@ -263,7 +263,8 @@ TEST_F(RecordedRoundsTest, RoundsOfSomethingElseAreLeftOutByCount) {
   const std::string ours = problems.train[0].name + kContent;
   set(("INSERT OR REPLACE INTO run VALUES('inputs', '{\"problems." + ours + "\": \"new\"}')").c_str());
   EXPECT_EQ(left_out({{"problems." + ours, "new"}}), "");
-  EXPECT_THAT(left_out({{"problems." + ours, "old"}}), HasSubstr(" of another problem (" + problems.train[0].name + ")"));
+  EXPECT_THAT(left_out({{"problems." + ours, "old"}}),
+              HasSubstr(" of another problem (" + problems.train[0].name + ")"));
   // The problem was another one up to step 2.
   set(("INSERT INTO changes VALUES(2, 'problems." + ours + "', '\"old\"', '\"new\"')").c_str());
   const std::string some = left_out({{"problems." + ours, "new"}});

@@ -114,7 +114,7 @@ bool MayNeedVariant(const CompileOutcome& outcome, int compute_capability) {
 
 // The variant allows 227 KiB of static shared memory, which no device does for a plain build.
 bool FitsPlainLimits(const CompileOutcome& outcome) {
-  constexpr int kMostStaticShared = 48 * 1024;
+  static constexpr int kMostStaticShared = 48 * 1024;
   return std::all_of(outcome.kernel.usage.begin(), outcome.kernel.usage.end(),
                      [](const auto& kernel) { return kernel.second.static_shared_bytes <= kMostStaticShared; });
 }
