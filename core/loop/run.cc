@@ -289,6 +289,10 @@ class Runner {
       spending_.cost = SumOfDollars(spending_.cost, lost);
       spending_.lost_cost = SumOfDollars(spending_.lost_cost, lost);
     }
+    // The account knows calls of a killed process, too. It has answers that count later while a step is begun ahead or
+    // a stop has cut the measurements short.
+    const bool ahead = config_.loop.max_staleness > 0 && stage_ != nullptr && record.step < stage_->last_step();
+    if (!ahead && !parts_.cancelled()) TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
     metrics[kLostCostMetric] = spending_.lost_cost;
   }
