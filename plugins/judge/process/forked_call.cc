@@ -1,5 +1,6 @@
 #include "judge/process/forked_call.h"
 
+#include <fcntl.h>
 #include <kgrpo/sdk/error.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -63,6 +64,10 @@ void OnFault(int number, siginfo_t* info, void*) {
   // Keeps no other descriptor: a copy of another thread's pipe would delay that pipe's end.
   dup2(words, kCallWords);
   closefrom(kCallWords + 1);
+  // This process's output is for results, and whoever reads it may not read on.
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  dup2(nothing, STDOUT_FILENO);
   for (const int signal : {SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
   struct sigaction fault = {};
   fault.sa_sigaction = OnFault;

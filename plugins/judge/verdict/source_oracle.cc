@@ -129,7 +129,7 @@ void Say(const char* words, unsigned long bytes) {
     bytes -= static_cast<unsigned long>(count);
 }
 
-constexpr int kCheckerSeconds = 60, kOracleSeconds = 600;  // of processor time
+constexpr int kCheckerSeconds = 60, kOracleSeconds = 120;  // of processor time
 
 size_t BytesOf(const Expected& value) { return sizeof(double) * (value.reals.size() + value.wholes.size()); }
 void* DataOf(Expected& value) {
