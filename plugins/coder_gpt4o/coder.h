@@ -22,7 +22,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-class Job;
+struct Job;
 
 // The service that answers requests: CompletionClient or a test's. `send` calls back exactly once, later, as
 // CompletionClient does. Both functions may be called from any thread.
@@ -84,8 +84,7 @@ class Coder {
   void CountSpending(Recording& recording);
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
   RecordedRequest RequestOf(const Job& job) const;
-  void Ask(const JobPointer& job);
-  bool UseRecorded(const JobPointer& job);
+  bool UseRecorded(Job& job);
   void Hold(const JobPointer& job);
   void SendHeld();
   bool Send(const JobPointer& job);
@@ -99,7 +98,6 @@ class Coder {
   double LostCost(const Job& job, const Losses& losses) const;
   void Count(const Job& job, Completion& completion);
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
-  void Use(const JobPointer& job, const Completion& completion, double cost, bool reused);
 
   const CoderOptions options_;
   mutable std::once_flag names_read_;

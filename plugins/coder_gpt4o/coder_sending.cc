@@ -12,7 +12,7 @@ namespace kgrpo::coder_gpt4o {
 void Coder::Hold(const JobPointer& job) {
   {
     std::unique_lock lock(mutex_);
-    if (job->cancels() != cancels_) {
+    if (job->cancels != cancels_) {
       lock.unlock();
       return job->End(KGRPO_CODER_FAILED, "cancelled");
     }
@@ -24,7 +24,7 @@ void Coder::Hold(const JobPointer& job) {
 // Returns false if the job was cancelled before it was sent.
 bool Coder::Send(const JobPointer& job) {
   const std::lock_guard lock(sending_);
-  if (job->cancels() != cancels_) return false;
+  if (job->cancels != cancels_) return false;
   service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens,
                  [this, job](const Losses& losses) { return MaySend(*job, losses); },
                  [this, job](const Losses& losses) { WriteReservation(*job, LostCost(*job, losses)); }},
@@ -173,7 +173,7 @@ void Coder::Count(const Job& job, Completion& completion) {
 void Coder::Receive(const JobPointer& job, Completion completion) {
   const bool answered = completion.outcome == Completion::Outcome::kAnswered;
   if (answered) Count(*job, completion);
-  const double lost = LostCost(*job, {completion.lost_attempts, completion.lost_silent, completion.lost_bytes});
+  const double lost = LostCost(*job, completion.lost);
   const double cost = lost + completion.cost.value_or(options_.price.Of(
                                  completion.prompt_tokens, completion.completion_tokens, completion.cached_tokens));
   const bool no_budget = completion.failure == "budget";  // held again until it fits the budget
@@ -188,7 +188,6 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   } else {
     WriteReservation(*job, 0);
   }
-  job->lost_cost += lost;
   {
     const std::lock_guard lock(mutex_);
     budget_.Settle(job->reserved, cost);
@@ -203,11 +202,13 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     job->Fail(KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unkept));
     return SendHeld();
   }
+  job->cost += cost;
   if (no_budget) {
-    job->Lose(completion, cost);
+    job->estimated = true;
+    job->attempts += completion.attempts;
     return Hold(job);
   }
-  Use(job, completion, cost, /*reused=*/false);
+  job->Take(completion, /*reused=*/false);
   SendHeld();
 }
 

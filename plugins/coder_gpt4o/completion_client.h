@@ -67,7 +67,9 @@ struct ClientOptions {
   std::function<void(const std::string& message)> retry_notice;
 };
 
-// A request's attempts that the service accepted but that gave no answer. The service may bill them.
+// A request's attempts that the service accepted but that gave no answer; it may bill them. An attempt counts if a
+// successful answer began, or if it was sent completely and then timed out or was cancelled. It does not count if the
+// connection closed before any response, or if the response was a web page.
 struct Losses {
   uint32_t attempts = 0;
   uint32_t silent = 0;  // of these attempts, those without any text
@@ -111,15 +113,10 @@ struct Completion : Answer {
   double seconds = 0;         // from Send to the outcome, including waiting and retries
   double answer_seconds = 0;  // of the last attempt alone
   uint32_t attempts = 0;
-  // Attempts that the service accepted but that gave no answer; it may bill them. An attempt counts if a successful
-  // answer began, or if it was sent completely and then timed out or was cancelled. It does not count if the connection
-  // closed before any response, or if the response was a web page.
-  uint32_t lost_attempts = 0;
-  uint64_t lost_bytes = 0;   // of text received by the lost attempts
-  uint32_t lost_silent = 0;  // of the lost attempts, those without any text
-  int http_status = 0;       // of the last attempt; 0: no HTTP answer
-  std::string failure;       // why there is no answer, as one word; see client/failure.h
-  std::string message;       // why there is no answer, or no text in it, for messages; never contains a secret
+  Losses lost;
+  int http_status = 0;  // of the last attempt; 0: no HTTP answer
+  std::string failure;  // why there is no answer, as one word; see client/failure.h
+  std::string message;  // why there is no answer, or no text in it, for messages; never contains a secret
 };
 
 // Owns one thread. Send and Cancel: [any thread], from within a callback too. Callbacks run on the client's

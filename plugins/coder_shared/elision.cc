@@ -154,7 +154,7 @@ Sign SignIn(string_view comment) {
 
 // A comment of few words that gives no reason why the code at its place went.
 bool IsShort(string_view comment) {
-  constexpr int kFew = 4;
+  constexpr int kFew = 6;
   const string_view text = Trimmed(comment);
   return std::count(text.begin(), text.end(), ' ') <= kFew &&
          FindAny(Lower(text),
@@ -287,6 +287,10 @@ Omission LeftOut(string_view source, string_view current) {
   Omission omission;
   const Tokens tokens = Lex(source).tokens;
   const Names names = NamesOf(source);
+  const NameSet old = NamesOf(current).defined;
+  // A function that the given kernel lacks and nothing calls: its call may be what a comment stands for.
+  const bool new_idle =
+      std::any_of(names.idle.begin(), names.idle.end(), [&](const auto& name) { return old.count(name) == 0; });
   std::optional<GivenLines> given;
   Bodies bodies(tokens);
   bool above = false;  // something seems to be left out at namespace scope
@@ -295,7 +299,10 @@ Omission LeftOut(string_view source, string_view current) {
     const string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
     const Sign sign = SignIn(text);
     const bool own_line = BeginsLine(source, comment.begin);
-    if (sign == Sign::kNone && names.idle.empty()) continue;
+    if (!own_line && in_body && sign >= Sign::kPhrase && Contains("{};", bodies.Last()) && !Contains(current, text)) {
+      if (!given) given.emplace(current);
+      if (given->At(source, comment.begin, comment.end) == GivenLines::Lack::kLines) return {OneLine(text), ""};
+    }
     if (!own_line) {
       const bool within = in_body && !Contains("{};", bodies.Last()) && sign >= Sign::kPhrase && text.starts_with("/*");
       // As an argument or a value it stands for what does not compile without it.
@@ -305,7 +312,8 @@ Omission LeftOut(string_view source, string_view current) {
       if (within) omission.doubt = OneLine(text);
       continue;
     }
-    if (Contains(current, text)) continue;
+    constexpr size_t kLeast = 5;  // bytes: "//" stands in most kernels
+    if (text.size() >= kLeast && Contains(current, text)) continue;
     const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
     const bool at_end = next == source.size() || source[next] == '}';
     if (!in_body && sign != Sign::kSure && !(at_end && sign != Sign::kNone)) {
@@ -317,9 +325,11 @@ Omission LeftOut(string_view source, string_view current) {
     const GivenLines::Lack lack = given->At(source, comment.begin, comment.end);
     if (lack == GivenLines::Lack::kNothing && !at_end) continue;  // all of the given kernel is there
     const bool missing = lack == GivenLines::Lack::kLines || !names.idle.empty();
-    if (sign == Sign::kNone && lack == GivenLines::Lack::kLines && IsShort(text)) return {OneLine(text), ""};
+    if (sign == Sign::kNone && missing && lack == GivenLines::Lack::kLines && !names.idle.empty() && IsShort(text))
+      return {OneLine(text), ""};
     if (sign >= Sign::kPhrase || (sign == Sign::kRemark && (at_end || missing))) return {OneLine(text), ""};
-    const bool doubtful = lack == GivenLines::Lack::kLines || (!names.idle.empty() && IsShort(text));
+    const bool lacks = lack == GivenLines::Lack::kLines, idle = !names.idle.empty();
+    const bool doubtful = new_idle || (lacks && (idle || sign != Sign::kNone)) || ((lacks || idle) && IsShort(text));
     if (doubtful && omission.doubt.empty()) omission.doubt = OneLine(text);
   }
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -337,7 +347,7 @@ Omission LeftOut(string_view source, string_view current) {
   }
   if (!names.only_launched.empty())
     return {"it launches " + *names.only_launched.begin() + ", which it does not define", ""};
-  for (const std::string& name : NamesOf(current).defined) {
+  for (const std::string& name : old) {
     const bool declared = names.declared.count(name) > 0 && names.prototypes.count(name) == 0;
     if (names.used.count(name) > 0 && names.defined.count(name) == 0 && !declared)
       return {"it uses " + name + ", which only the given kernel defines", ""};

@@ -212,7 +212,10 @@ void TakePatches(Parts* parts) {
     const bool other = parts->patch && IsAlternative(block);
     parts->patch = true;
     if (other || StandingOf(block) == Standing::kRejected || !parts->no_patch.empty()) return true;
-    if (!block.closed && IsCutOff(parts->given.finish_reason)) parts->no_patch = "it is cut off";
+    if (!block.closed && IsCutOff(parts->given.finish_reason)) {
+      parts->no_patch = kCutOff;
+      return true;
+    }
     std::string patched = Patched(kernel, hunks, &parts->no_patch);
     // A later version of an earlier patch applies to the given kernel.
     std::string why;

@@ -26,6 +26,9 @@ struct Candidate {
   size_t block = 0;  // of Parts::blocks
 };
 
+// The reason why a patch that the limit of tokens has cut off does not apply.
+inline constexpr const char* kCutOff = "it is cut off";
+
 // An answer taken apart.
 struct Parts {
   const AnswerText& given;

@@ -17,7 +17,9 @@ constexpr string_view kWarns =
     "do|don't do|not to do|not to "
     "use|not to write|do not write|don't write|do not copy|never | avoid this| avoid:| avoid the|not recommend|n't "
     "recommend|not valid|not correct|n't correct|not compile|n't compile|not like this|not this|what not|instead of "
-    "this|is not safe|not the answer|not my answer|not what|without the fix";
+    "this|is not safe|not the answer|not my answer|not what|without the fix|should not |not for use|do not ship|not "
+    "like so|"
+    "ignore |negative example|not pass|n't pass|nothing useful|less efficient";
 constexpr string_view kPraises =
     " new | optimi|improved|updated| after|faster|modified version|final|fixed|revised| correct|better|use "
     "this|working|"
@@ -28,14 +30,18 @@ constexpr string_view kBlames =
     "race|racy|deadlock|counterexample|"
     "counter-example|anti-pattern|antipattern|contrast|rejected|discard|illegal|invalid|unsafe|slower|worse|pitfall|"
     "mistake|erroneous|flawed|inefficient|crash|abandoned|failed|scrapped|hang|ruled out|instead "
-    "of:|\u274c|\u2717|\u2718|dead end|undefined";
+    "of:|\u274c|\u2717|\u2718|dead end|undefined|suboptimal|sub-optimal|outdated|deprecated|trap:| nan|"
+    "out-of-bounds|out of bounds";
 constexpr string_view kOlds =
     "your kernel|input kernel|given kernel|you gave|original|before|baseline|old |old:|previous|for reference|for "
     "comparison|unmodified|current kernel|naive|starting "
     "point|started from|illustrat|first attempt|first try|first draft|draft|rough|sketch|attempt|unoptimi|to "
-    "compare|earlier";
+    "compare|earlier|we had|reference implementation";
 // They turn a fault into a merit: "without a race".
 constexpr string_view kNegates = " no |without|avoid|remov|eliminat|prevent|fewer|less |resolv|instead of a";
+// Of a patch after another one they say, besides, that it is for the given kernel alone.
+constexpr string_view kOtherPatches =
+    "another |variant|instead of the|not both|different approach|plan b|could also|if that|if this";
 constexpr string_view kAlternatives =
     "alternativ|option b|option 2|option c|option 3|variant b|variant 2|or:|or,|another way|another option|another "
     "version|another variant|second option|"
@@ -68,8 +74,9 @@ std::vector<string_view> Sentences(string_view text) {
   return sentences;
 }
 
-// Which of the kernels a clause names: "the first", "option B", "version 2"; npos: none.
-size_t Ordinal(string_view clause) {
+// Which of the kernels a clause names: "the first", "option B", "version 2", "the last block"; npos: none.
+size_t Ordinal(string_view clause, size_t kernels) {
+  if (Has(clause, "the last|the final block|the final kernel")) return kernels - 1;
   constexpr string_view kNames[] = {
       "first|option a|option 1|version 1|version a|variant a|variant 1|kernel 1|kernel a|former|1st",
       "second|option b|option 2|version 2|version b|variant b|variant 2|kernel 2|kernel b|latter|2nd",
@@ -84,12 +91,16 @@ size_t Ordinal(string_view clause) {
 std::string TitleOf(const CodeBlock& block) {
   std::string title = " " + Lower(block.heading) + " ";
   for (char& c : title) c = Contains("*_#()\"`", std::string_view(&c, 1)) ? ' ' : c;
+  const auto blanks = [](char a, char b) { return a == ' ' && b == ' '; };
+  title.erase(std::unique(title.begin(), title.end(), blanks), title.end());
   return title;
 }
 
 }  // namespace
 
-bool IsAlternative(const CodeBlock& block) { return Has(TitleOf(block), kAlternatives); }
+bool IsAlternative(const CodeBlock& block) {
+  return Has(TitleOf(block), kAlternatives) || Has(TitleOf(block), kOtherPatches);
+}
 
 // The words of a title decide in this order; a comment on the code's first line may only make it an old one.
 Standing StandingOf(const CodeBlock& block) {
@@ -110,15 +121,18 @@ void ApplyRemarks(const std::vector<std::string>& remarks, std::vector<Standing>
   for (size_t i = 0; i < remarks.size(); ++i) {  // remarks[i] follows kernel i
     const std::string remark = Lower(remarks[i]);
     for (const string_view sentence : Sentences(remark)) {
-      const size_t named = remarks.size() > 1 ? Ordinal(sentence) : string_view::npos;
+      const size_t named = remarks.size() > 1 ? Ordinal(sentence, remarks.size()) : string_view::npos;
       const bool faulty = Has(sentence, kFaults) && !Has(" " + std::string(sentence), kNegates);
       if (named < remarks.size()) {
         if (faulty) {
           (*standings)[named] = Standing::kRejected;
         } else if (Has(sentence,
-                       "use |recommend|prefer|choose|pick|go with|best|final|submit|answer is|take "
+                       "use |recommend|prefer|choose|pick|go with|best|final|submit|answer is|my answer|the "
+                       "answer|take "
                        "|faster|fastest|better")) {
           chosen = named;
+        } else if (Has(sentence, "original|comparison|baseline|unmodified|reference")) {
+          (*standings)[named] = Standing::kOld;
         }
       } else if (faulty && Has(sentence, kAbove) && remarks.size() > 1) {
         (*standings)[i] = Standing::kRejected;

@@ -127,25 +127,5 @@ TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
   }
 }
 
-// Half of it was paid for now: it is no recorded answer.
-TEST(CoderTest, AnAnswerIsReusedOnlyAsAWhole) {
-  const auto folder = TestFolder("half_reused");
-  const auto ask = [&](const char* run) {
-    Bench bench({{"mode", "cache"}, {"continuations", 1}}, RecordedIn(folder / run, folder / "cache.sqlite"));
-    Asked asked;
-    Answered answered;
-    bench.Ask(asked, answered);
-    if (bench.service.sent == 0) return answered;
-    if (std::string(run) == "first") bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
-    bench.service.Answer(run == std::string("first") ? Failed() : AnswerOf(Fenced(kKernelC).substr(60)));
-    return answered;
-  };
-  EXPECT_FALSE(ask("first").reused);
-  const Answered second = ask("second");  // its first half was in the cache
-  EXPECT_EQ(second.source, kKernelC);
-  EXPECT_FALSE(second.reused);
-  EXPECT_TRUE(ask("third").reused);
-}
-
 }  // namespace
 }  // namespace kgrpo::coder_gpt4o

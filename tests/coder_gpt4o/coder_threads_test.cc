@@ -76,9 +76,8 @@ void Storm(const char* mode, double max_cost, bool cancel) {
   {
     std::optional<Coder> coder;
     ThreadedService service;  // goes first: its thread calls the coder
-    Coder& busy =
-        coder.emplace(OptionsWith({{"mode", mode}, {"prices", kPrices}, {"max_cost", max_cost}, {"continuations", 2}}),
-                      service.service(), std::move(recordings), Reports{});
+    Coder& busy = coder.emplace(OptionsWith({{"mode", mode}, {"prices", kPrices}, {"max_cost", max_cost}}),
+                                service.service(), std::move(recordings), Reports{});
     std::vector<std::thread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {

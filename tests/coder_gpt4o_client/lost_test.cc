@@ -40,9 +40,9 @@ TEST(Lost, StreamsThatBreakOffCountWithWhatTheyBrought) {
   const Completion completion = Ask(client);
   ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
   EXPECT_EQ(completion.attempts, 4U);
-  EXPECT_EQ(completion.lost_attempts, 3U);
-  EXPECT_EQ(completion.lost_silent, 0U);
-  EXPECT_EQ(completion.lost_bytes, 3 * std::string(kHalf).size());
+  EXPECT_EQ(completion.lost.attempts, 3U);
+  EXPECT_EQ(completion.lost.silent, 0U);
+  EXPECT_EQ(completion.lost.bytes, 3 * std::string(kHalf).size());
 }
 
 TEST(Lost, SilenceCountsOnceTheRequestIsSent) {
@@ -65,9 +65,9 @@ TEST(Lost, SilenceCountsOnceTheRequestIsSent) {
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
   EXPECT_EQ(completion.attempts, 2U);
-  EXPECT_EQ(completion.lost_attempts, 2U);
-  EXPECT_EQ(completion.lost_silent, 2U);
-  EXPECT_EQ(completion.lost_bytes, 0U);
+  EXPECT_EQ(completion.lost.attempts, 2U);
+  EXPECT_EQ(completion.lost.silent, 2U);
+  EXPECT_EQ(completion.lost.bytes, 0U);
 }
 
 TEST(Lost, AnotherAttemptIsOnlyMadeWhereItMayBePaidFor) {
@@ -109,7 +109,7 @@ TEST(Lost, AKeptConnectionThatClosesOnARequestCostsNothing) {
   const Completion completion = Ask(client, "second");
   ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
   EXPECT_EQ(completion.attempts, 2U);
-  EXPECT_EQ(completion.lost_attempts, 0U);
+  EXPECT_EQ(completion.lost.attempts, 0U);
   EXPECT_EQ(requests, 3);
 }
 
@@ -128,7 +128,7 @@ TEST(Lost, WhatIsCancelledWhileItIsAnsweredCounts) {
   client.Cancel();
   const Completion completion = done.get_future().get();
   EXPECT_EQ(completion.outcome, Outcome::kCancelled);
-  EXPECT_EQ(completion.lost_attempts, 1U);
+  EXPECT_EQ(completion.lost.attempts, 1U);
 }
 
 // A stream that said its last has a moment to close; its answer is there all the same.
@@ -152,7 +152,7 @@ TEST(Lost, AWholeAnswerIsNotCancelled) {
   const Completion completion = done.get_future().get();
   EXPECT_EQ(completion.outcome, Outcome::kAnswered);
   EXPECT_EQ(completion.text, "right");
-  EXPECT_EQ(completion.lost_attempts, 0U);
+  EXPECT_EQ(completion.lost.attempts, 0U);
 }
 
 TEST(Lost, WhatIsCancelledBeforeItIsSentCostsNothing) {
@@ -165,7 +165,7 @@ TEST(Lost, WhatIsCancelledBeforeItIsSentCostsNothing) {
   client.Cancel();
   const Completion completion = done.get_future().get();
   EXPECT_EQ(completion.outcome, Outcome::kCancelled);
-  EXPECT_EQ(completion.lost_attempts, 0U);
+  EXPECT_EQ(completion.lost.attempts, 0U);
 }
 
 }  // namespace

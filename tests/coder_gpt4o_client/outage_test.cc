@@ -143,7 +143,7 @@ TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
   const Variable variable("https_proxy", "http://127.0.0.1:" + std::to_string(proxy.Port()));
   for (const Completion& completion : AskWhereNoServiceEverWas(options)) {
     EXPECT_THAT(completion.message, HasSubstr("502"));
-    EXPECT_EQ(completion.lost_attempts, 0U);
+    EXPECT_EQ(completion.lost.attempts, 0U);
   }
 }
 

@@ -200,7 +200,7 @@ double Dispatcher::StartWhatMay(double now) {
     if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
     if (!RenewKey()) return 0;
-    if (next->second.asked.may_send && !next->second.asked.may_send(next->second.Lost())) {
+    if (next->second.asked.may_send && !next->second.asked.may_send(next->second.result.lost)) {
       Request request = std::move(next->second);
       ready_.erase(next);
       Finish(request, Outcome::kFailed, "budget");

@@ -48,8 +48,6 @@ class Dispatcher {
     Completion result;            // filled as it becomes known: attempts and losses first
     uint32_t charged = 0;         // attempts that failed outside of outages
     std::string unreadable = {};  // why the last success could not be read, and its text
-
-    Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
   };
   struct Attempt {
     Request request;

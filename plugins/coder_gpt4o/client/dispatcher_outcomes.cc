@@ -55,10 +55,10 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
 void Dispatcher::NoteLost(Attempt& attempt) {
   const std::optional<uint64_t> text = attempt.transfer->LostText();
   if (!text) return;
-  Completion& result = attempt.request.result;
-  result.lost_attempts += 1;
-  result.lost_silent += *text == 0 ? 1 : 0;
-  result.lost_bytes += *text;
+  Losses& lost = attempt.request.result.lost;
+  lost.attempts += 1;
+  lost.silent += *text == 0 ? 1 : 0;
+  lost.bytes += *text;
 }
 
 void Dispatcher::NoteAlive() {
@@ -209,7 +209,7 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
                            request.asked.body, request.charged);
   }
   TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.asked.tokens_at_most), breaker_.Wait(now)}));
-  if (request.asked.waits) request.asked.waits(request.Lost());
+  if (request.asked.waits) request.asked.waits(request.result.lost);
   delayed_.emplace(now + wait, std::move(request));
 }
 
