@@ -1,7 +1,6 @@
 #include "coder_gpt4o/coder.h"
 
 #include <kgrpo/support/sha256.h>
-#include "coder_gpt4o/job.h"
 #include "coder_shared/answer.h"
 
 #include <kgrpo/sdk/error.h>
@@ -71,7 +70,7 @@ void Coder::OpenRecordings() {
 void Coder::CountSpending(Recording& recording) {
   const LeftInFlight left = recording.BookLeftInFlight();
   const std::lock_guard lock(mutex_);
-  budget_.AddSpent(recording.Spent());
+  budget_.Spend(recording.Spent());
   lost_cost_ += recording.LostCost();
   if (left.calls == 0) return;
   const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
@@ -138,15 +137,12 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
 }
 
 void Coder::Cancel() {
-  std::deque<JobPointer> held;
   {
-    // The service cancels jobs that were sent before this; later ones are not sent.
-    const std::scoped_lock lock(sending_, mutex_);
+    // The service cancels jobs that were sent before this; earlier ones that were not are not sent.
+    const std::lock_guard lock(sending_);
     ++cancels_;
-    held.swap(held_);
   }
   if (service_.cancel) service_.cancel();
-  for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
 }
 
 void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done) {
@@ -166,7 +162,7 @@ void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done)
   } catch (const std::exception& error) {
     return job->Fail(KGRPO_ERROR_INTERNAL, error.what());
   }
-  Hold(job);
+  Send(job);
 }
 
 // Answers the job from a recording, if one has an answer. An answer that this run has paid for keeps its cost; one from
@@ -218,9 +214,6 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
 void Job::Take(const Completion& completion, bool from_recording) {
   answer = completion;
   reused = from_recording;
-  attempts += completion.attempts;
-  const bool answered = completion.outcome == Completion::Outcome::kAnswered;
-  estimated = estimated || (answered && !completion.usage_known) || (!reused && completion.lost.attempts > 0);
   switch (completion.outcome) {
     case Completion::Outcome::kAnswered: break;
     case Completion::Outcome::kFailed: return End(KGRPO_CODER_FAILED, completion.message);
@@ -255,10 +248,11 @@ void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const 
   told.completion_tokens = answer.completion_tokens;
   told.cost = cost;
   told.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  told.attempts = attempts;
+  told.attempts = answer.attempts;
   told.text = Str(answer.text);
   told.reused = reused ? 1 : 0;
-  told.estimated = estimated ? 1 : 0;
+  const bool answered = answer.outcome == Completion::Outcome::kAnswered;
+  told.estimated = (answered && !answer.usage_known) || (!reused && answer.lost.attempts > 0) ? 1 : 0;
   done.done(done.context, &told, nullptr);
 }
 

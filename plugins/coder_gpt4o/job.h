@@ -26,14 +26,13 @@ struct Job {
   const kgrpo_coder_done done;
   const uint64_t cancels;  // how often the coder had been cancelled when the request came
   RecordedRequest request = {};
-  double reserved = 0;         // the most that the exchange can cost
+  double reserved = 0;  // the most that the exchange can cost, set aside
+  bool in_flight = false;
   int64_t reservation = 0;     // its number in the run's recording; 0: not recorded
   std::string unwritten = {};  // why the reservation could not be recorded, so that nothing was sent
   Completion answer = {};      // what is told to the host
   double cost = 0;             // of all its attempts
-  uint32_t attempts = 0;
-  bool reused = false;     // the answer came from a recording
-  bool estimated = false;  // some token counts are unknown, or lost attempts may be billed
+  bool reused = false;         // the answer came from a recording
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 

@@ -230,25 +230,17 @@ void Recording::Change(const std::function<void()>& change) {
   failed_ = false;
 }
 
-int64_t Recording::Reserve(const RecordedRequest& request, double cost) {
+int64_t Recording::Reserve(const RecordedRequest& request, double cost, int64_t reservation) {
   const std::lock_guard lock(mutex_);
-  int64_t reservation = 0;
   Change([&] {
+    if (reservation != 0) (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << reservation).Run();
+    reservation = 0;
+    if (cost <= 0) return;
     Statement insert(*database_, "INSERT INTO in_flight(digest, sample, cost, sent_at) VALUES(?, ?, ?, ?)");
     (insert << request.digest << std::to_string(request.sample) << cost << UnixNow()).Run();
     reservation = sqlite3_last_insert_rowid(database_->raw());
   });
   return reservation;
-}
-
-void Recording::Raise(int64_t reservation, double cost) {
-  const std::lock_guard lock(mutex_);
-  Change([&] { (Statement(*database_, "UPDATE in_flight SET cost = ? WHERE id = ?") << cost << reservation).Run(); });
-}
-
-void Recording::Release(int64_t reservation) {
-  const std::lock_guard lock(mutex_);
-  Change([&] { (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << reservation).Run(); });
 }
 
 LeftInFlight Recording::BookLeftInFlight() {

@@ -68,12 +68,9 @@ class Recording {
   std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
 
   // Records the highest possible cost of a request before it is sent, so that a later process finds it if this one is
-  // killed. Returns the reservation's number. Only for a run's own recording, which one process at a time writes to.
-  int64_t Reserve(const RecordedRequest& request, double cost);
-  // Sets a reservation to a new highest cost.
-  void Raise(int64_t reservation, double cost);
-  // Removes the reservation of a request that was not sent or has cost nothing.
-  void Release(int64_t reservation);
+  // killed; in place of an earlier `reservation`, if that is not 0. A cost of 0 leaves none. Returns the number of the
+  // reservation. Only for a run's own recording, which one process at a time writes to.
+  int64_t Reserve(const RecordedRequest& request, double cost, int64_t reservation = 0);
   // Turns the reservations left by a killed process into spending and lost cost. Call before the first Reserve.
   LeftInFlight BookLeftInFlight();
 

@@ -30,48 +30,37 @@ enum class Sign {
 // Words that say that code is as it was, or missing; words for code; words between them. English, Spanish, Portuguese,
 // French, German, Italian.
 constexpr string_view kSame =
-    " existing changes changed same unchanged unmodified identical previous previously original originally rest remain "
-    "remains "
-    "remaining omitted omit elided skipped snip snipped brevity before above earlier ditto idem etc placeholder todo "
-    "fixme tbd untouched resto restante igual existente omitido omitida omitidos cambios cambio mismo misma anterior "
-    "anteriores reste inchange inchangé existant identique omis unverändert unveraendert unverändertem rest "
-    "bestehender "
-    "bestehend bisher bisherig bisheriger gleich gleicher wie zuvor oben invariato invariata inalterado inalterada "
-    "mesmo alterações alteracoes mudanças weggelassen gekürzt truncated shortened abbreviated modified modification "
-    "modifications continued continues "
-    "précédemment usual repeated edits exercise unveränderter ongewijzigd zmian değişmedi modificaciones modificación "
-    "xxx missing stub kept retained ";
+    " existing changes changed same unchanged unmodified identical previous previously original originally rest "
+    "remain remains remaining omitted omit elided skipped snip snipped brevity before above earlier ditto idem etc "
+    "placeholder todo fixme tbd untouched resto restante igual existente omitido omitida omitidos cambios cambio "
+    "mismo misma anterior anteriores reste inchange inchangé existant identique omis unverändert unveraendert "
+    "unverändertem rest bestehender bestehend bisher bisherig bisheriger gleich gleicher wie zuvor oben invariato "
+    "invariata inalterado inalterada mesmo alterações alteracoes mudanças weggelassen gekürzt truncated shortened "
+    "abbreviated modified modification modifications continued continues précédemment usual repeated edits exercise "
+    "unveränderter ongewijzigd zmian değişmedi modificaciones modificación xxx missing stub kept retained ";
 constexpr string_view kCode =
     " code codes kernel kernels function functions body bodies loop loops helper helpers implementation "
-    "implementations "
-    "logic part parts section block definition definitions declaration declarations include includes header headers "
-    "reduction reductions pass step steps stage setup initialization initialisation init computation compute "
-    "calculation algorithm launch launcher launchers host device file source struct structs stuff work version lines "
-    "sections "
-    "line content contents things warp sum max maximum epilogue prologue code. código codigo función funcion "
-    "código. implementación fonction corps suite der funktion teil schleife teile codice funzione reducción ";
+    "implementations logic part parts section block definition definitions declaration declarations include "
+    "includes header headers reduction reductions pass step steps stage setup initialization initialisation init "
+    "computation compute calculation algorithm launch launcher launchers host device file source struct structs "
+    "stuff work version lines sections line content contents things warp sum max maximum epilogue prologue code. "
+    "código codigo función funcion código. implementación fonction corps suite der funktion teil schleife teile "
+    "codice funzione reducción ";
 constexpr string_view kGlue =
     " the of as is are was were it its in to for and all from here there this that your with your my our a an at by "
     "be been being not no nothing keep keeps leave left stay stays add fill put insert write implement implemented "
     "complete goes go see like exactly way how me bez below shown show given provided other everything else more so "
-    "forth nothing "
-    "stays wie bleibt up same just only "
-    "still now on full entire whole actual paste reuse use based first second continue continued del de la el los "
-    "las que sin como en du le les sans modification modifications comme avant et der die das den ohne änderung "
-    "änderungen sem come prima o os aqui ici hier b refer ";
-constexpr string_view kForeign =  // parts of words
-    "\u4e0d\u53d8|\u7701\u7565|\u540c\u4e0a|\u5176\u4f59|\u5176\u4ed6\u4ee3\u7801|\u5176\u5b83\u4ee3\u7801|"
-    "\u73b0\u6709|\u539f\u6709|\u539f\u4ee3\u7801|\u539f\u6765|\u539f\u59cb|\u4fdd\u6301|\u4e4b\u524d|"  // Chinese
-    "\u65e2\u5b58|\u5909\u66f4\u306a\u3057|\u540c\u3058|\u305d\u306e\u307e\u307e|\u4ee5\u4e0b\u7565|\u540c\u69d8|"
-    "\u6b8b\u308a|"  // Japanese
-    "\uae30\uc874|\uc0dd\ub7b5|\ub3d9\uc77c|\uadf8\ub300\ub85c|\ub098\uba38\uc9c0|\ubcc0\uacbd \uc5c6\uc74c|"  // Korean
-    "\u043e\u0441\u0442\u0430\u043b\u044c\u043d|\u0431\u0435\u0437 \u0438\u0437\u043c\u0435\u043d\u0435\u043d|"
-    "\u043a\u0430\u043a \u0440\u0430\u043d\u044c\u0448\u0435|\u0441\u0443\u0449\u0435\u0441\u0442\u0432\u0443|"
-    "\u043f\u0440\u043e\u043f\u0443\u0449\u0435\u043d|\u0442\u043e\u0442 \u0436\u0435|\u0442\u043e "
-    "\u0436\u0435|\u0442\u0430\u043a\u043e\u0439 "
-    "\u0436\u0435|\u043f\u0440\u0435\u0436\u043d";  // Russian
+    "forth nothing stays wie bleibt up same just only still now on full entire whole actual paste reuse use based "
+    "first second continue continued del de la el los las que sin como en du le les sans modification modifications "
+    "comme avant et der die das den ohne änderung änderungen sem come prima o os aqui ici hier b refer ";
+// Parts of words: Chinese, Japanese, Korean, Russian.
+constexpr string_view kForeign =
+    "不变|省略|同上|其余|其他代码|其它代码|现有|原有|原代码|原来|原始|保持|之前|既存|変更なし|同じ|そのまま|以下略|"
+    "同様|残り|기존|"
+    "생략|동일|그대로|나머지|변경 없음|остальн|без изменен|как раньше|существу|пропущен|"
+    "тот же|то же|такой же|прежн";
 
-constexpr string_view kInvariant = "\u4e0d\u53d8\u91cf";  // "loop invariant" contains the Chinese "unchanged"
+constexpr string_view kInvariant = "不变量";  // "loop invariant" contains the Chinese "unchanged"
 
 bool IsIn(string_view list, const std::string& word) { return Contains(list, " " + word + " "); }
 

@@ -14,29 +14,23 @@ using std::string_view;
 // Of the block that follows: not to be used, whatever else is said; the answer; faulty; an earlier one; another one.
 constexpr string_view kWarns =
     "not work|n't work|do not use|don't use|should not be used|must not be used|do not submit|don't submit|do not "
-    "do|don't do|not to do|not to "
-    "use|not to write|do not write|don't write|do not copy|never | avoid this| avoid:| avoid the|not recommend|n't "
-    "recommend|not valid|not correct|n't correct|not compile|n't compile|not like this|not this|what not|instead of "
-    "this|is not safe|not the answer|not my answer|not what|without the fix|should not |not for use|do not ship|not "
-    "like so|"
-    "ignore |negative example|not pass|n't pass|nothing useful|less efficient";
+    "do|don't do|not to do|not to use|not to write|do not write|don't write|do not copy|never | avoid this| avoid:| "
+    "avoid the|not recommend|n't recommend|not valid|not correct|n't correct|not compile|n't compile|not like this|"
+    "not this|what not|instead of this|is not safe|not the answer|not my answer|not what|without the fix|should not "
+    "|not for use|do not ship|not like so|ignore |negative example|not pass|n't pass|nothing useful|less efficient";
 constexpr string_view kPraises =
-    " new | optimi|improved|updated| after|faster|modified version|final|fixed|revised| correct|better|use "
-    "this|working|"
-    "recommended|the answer|submission| fix|solution|rewritten|second thought";
+    " new | optimi|improved|updated| after|faster|modified version|final|fixed|revised| correct|better|use this|"
+    "working|recommended|the answer|submission| fix|solution|rewritten|second thought";
 constexpr string_view kBlames =
-    "wrong|incorrect|broken|buggy|faulty|a bug|the bug|breaks for|breaks when|breaks if|non-working|would not do| slow "
-    "|bad |bad:|has a bug|fails|failing|race condition|a "
-    "race|racy|deadlock|counterexample|"
-    "counter-example|anti-pattern|antipattern|contrast|rejected|discard|illegal|invalid|unsafe|slower|worse|pitfall|"
-    "mistake|erroneous|flawed|inefficient|crash|abandoned|failed|scrapped|hang|ruled out|instead "
-    "of:|\u274c|\u2717|\u2718|dead end|undefined|suboptimal|sub-optimal|outdated|deprecated|trap:| nan|"
-    "out-of-bounds|out of bounds";
+    "wrong|incorrect|broken|buggy|faulty|a bug|the bug|breaks for|breaks when|breaks if|non-working|would not do| "
+    "slow |bad |bad:|has a bug|fails|failing|race condition|a race|racy|deadlock|counterexample|counter-example|"
+    "anti-pattern|antipattern|contrast|rejected|discard|illegal|invalid|unsafe|slower|worse|pitfall|mistake|"
+    "erroneous|flawed|inefficient|crash|abandoned|failed|scrapped|hang|ruled out|instead of:|\u274c|\u2717|\u2718|"
+    "dead end|undefined|suboptimal|sub-optimal|outdated|deprecated|trap:| nan|out-of-bounds|out of bounds";
 constexpr string_view kOlds =
     "your kernel|input kernel|given kernel|you gave|original|before|baseline|old |old:|previous|for reference|for "
-    "comparison|unmodified|current kernel|naive|starting "
-    "point|started from|illustrat|first attempt|first try|first draft|draft|rough|sketch|attempt|unoptimi|to "
-    "compare|earlier|we had|reference implementation";
+    "comparison|unmodified|current kernel|naive|starting point|started from|illustrat|first attempt|first try|first "
+    "draft|draft|rough|sketch|attempt|unoptimi|to compare|earlier|we had|reference implementation";
 // They turn a fault into a merit: "without a race".
 constexpr string_view kNegates = " no |without|avoid|remov|eliminat|prevent|fewer|less |resolv|instead of a";
 // Of a patch after another one they say, besides, that it is for the given kernel alone.
@@ -44,17 +38,15 @@ constexpr string_view kOtherPatches =
     "another |variant|instead of the|not both|different approach|plan b|could also|if that|if this";
 constexpr string_view kAlternatives =
     "alternativ|option b|option 2|option c|option 3|variant b|variant 2|or:|or,|another way|another option|another "
-    "version|another variant|second option|"
-    "if you prefer|if you'd rather|otherwise|optional";
+    "version|another variant|second option|if you prefer|if you'd rather|otherwise|optional";
 // Of the block above: with one of the first, one of the second.
 constexpr string_view kAbove =
     "this|that|it |it's|above|first|version|previous|wait|actually|oops|no,|hmm|which|code|kernel";
 constexpr string_view kFaults =
     "is wrong|was wrong|'s wrong|is incorrect|'s incorrect|is broken|'s broken|not correct|n't correct|not work|n't "
-    "work|"
-    "has a bug|a bug|a race|is buggy|deadlocks|would deadlock|do not use|don't use|not compile|n't compile|ignore this|"
-    "ignore it|ignore the|discard|a mistake|is invalid|is slower|is flawed|is racy|hangs|not safe|not right|n't right|"
-    "not what";
+    "work|has a bug|a bug|a race|is buggy|deadlocks|would deadlock|do not use|don't use|not compile|n't compile|"
+    "ignore this|ignore it|ignore the|discard|a mistake|is invalid|is slower|is flawed|is racy|hangs|not safe|not "
+    "right|n't right|not what";
 
 bool Has(string_view text, string_view phrases) { return FindAny(text, phrases) < text.size(); }
 

@@ -106,40 +106,26 @@ TEST(CoderTest, LostAttemptsCostToo) {
 
 TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
-  Asked asked, other("use two warps", 2);
-  Answered answered, second;
+  Asked asked, other("use two warps", 2), third("use three warps", 3);
+  Answered answered, second, last;
   bench.Ask(asked, answered);
   bench.Ask(other, second);
   ASSERT_EQ(bench.service.sent, 2u);  // about $0.044 each
-  const Losses silent{1, 1, 0};
-  EXPECT_FALSE(bench.service.calls[0].may_send(silent));
-  Completion completion = Failed();
-  completion.failure = "budget";
-  completion.lost.attempts = completion.lost.silent = 1;
-  bench.service.Answer(completion);
+  bench.service.Lose({1, 1, 0});
+  EXPECT_EQ(bench.service.sent, 2u);
   EXPECT_EQ(answered.calls, 0);  // the other call may leave room
   bench.service.Answer(AnswerOf(Fenced(kKernelC)));
   EXPECT_EQ(second.source, kKernelC);
   ASSERT_EQ(bench.service.sent, 3u);
-  EXPECT_FALSE(bench.service.calls[0].may_send(silent));
-  bench.service.Answer(completion);
+  bench.Ask(third, last);
+  EXPECT_EQ(bench.service.sent, 3u);  // there is no room for it beside that
+  bench.service.Lose({2, 2, 0});
   ASSERT_TRUE(answered.error);
   EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
   EXPECT_THAT(answered.error->what(),
               AllOf(HasSubstr("of that for attempts that gave no answer"), HasSubstr("and the next call could cost")));
   EXPECT_LE(bench.coder.Spending().cost, 0.1);
-}
-
-TEST(CoderTest, AnAttemptAfterALostOneIsMadeWhereThereIsRoom) {
-  Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
-  Asked asked, other("use two warps", 2);
-  Answered answered, second;
-  bench.Ask(asked, answered);
-  EXPECT_TRUE(bench.service.calls[0].may_send({1, 1, 0}));
-  EXPECT_TRUE(bench.service.calls[0].may_send({1, 1, 0}));  // is put aside once
-  bench.Ask(other, second);
-  EXPECT_EQ(bench.service.sent, 1u);  // there is no room for it beside that
-  EXPECT_FALSE(bench.service.calls[0].may_send({2, 2, 0}));
+  EXPECT_TRUE(last.error);
 }
 
 TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
@@ -220,7 +206,7 @@ TEST(CoderTest, WritesDownWhatACallCanCostBeforeItIsSent) {
   bench.Ask(asked, answered);
   EXPECT_GT(at_most, 4096 * 10e-6);  // max_tokens, and the prompt
   EXPECT_LT(at_most, 0.05);
-  EXPECT_TRUE(bench.service.calls[0].may_send({1, 1, 0}));
+  EXPECT_EQ(bench.service.calls[0].may_send({1, 1, 0}), Leave::kSend);
   EXPECT_NEAR(InFlight(folder), 2 * at_most, 1e-9);  // the attempt that was lost, and the next one
   bench.on_send = nullptr;
   bench.Ask(other, second);
@@ -248,11 +234,11 @@ TEST(CoderTest, WritesDownOnlyWhatIsOnTheWire) {
   const double at_most = InFlight(folder);
   call.waits({});  // nobody was there
   EXPECT_EQ(InFlight(folder, "count(*)"), 0);
-  EXPECT_TRUE(call.may_send({}));
+  EXPECT_EQ(call.may_send({}), Leave::kSend);
   EXPECT_EQ(InFlight(folder), at_most);
   call.waits({1, 1, 0});  // this one was lost
   EXPECT_EQ(InFlight(folder), at_most);
-  EXPECT_TRUE(call.may_send({1, 1, 0}));
+  EXPECT_EQ(call.may_send({1, 1, 0}), Leave::kSend);
   EXPECT_NEAR(InFlight(folder), 2 * at_most, 1e-9);
   bench.service.Answer(AnswerOf(Fenced(kKernelC)));
   EXPECT_EQ(InFlight(folder, "count(*)"), 0);
@@ -278,13 +264,6 @@ TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
   EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, at_most);
 }
 
-// The client's completion for a request that may not be sent.
-Completion Unsent() {
-  Completion completion;
-  completion.failure = "budget";
-  return completion;
-}
-
 TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
   for (const bool limited : {true, false}) {
     const auto folder = TestFolder("unwritten");
@@ -304,7 +283,6 @@ TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
     writer.Execute("BEGIN IMMEDIATE");  // stands for a disk that is full
     bench.Ask(other, second);
     EXPECT_EQ(bench.service.sent, limited ? 1u : 2u);
-    if (limited) bench.service.Answer(Unsent());
     EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be recorded")));
     if (!limited) continue;
     ASSERT_TRUE(second.error);

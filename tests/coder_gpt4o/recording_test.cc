@@ -85,9 +85,9 @@ TEST(RecordingTest, BooksWhatAKilledProcessLeftInFlight) {
     RecordedCompletion answered = Exchange("a", 0.25);
     answered.reservation = recording.Reserve(Request("{}", 1), 1);
     recording.Add(Request("{}", 1), answered, true, true);
-    recording.Release(recording.Reserve(Request("{}", 2), 2));
+    recording.Reserve(Request("{}", 2), 0, recording.Reserve(Request("{}", 2), 2));
     recording.Reserve(Request("{}", 3), 4);
-    recording.Raise(recording.Reserve(Request("{}", 4), 8), 16);
+    recording.Reserve(Request("{}", 4), 16, recording.Reserve(Request("{}", 4), 8));
     EXPECT_EQ(recording.Spent(), 0.25);
   }
   Recording again(file, Access::kReadWrite);

@@ -83,7 +83,7 @@ TEST(Lost, AnotherAttemptIsOnlyMadeWhereItMayBePaidFor) {
   request.may_send = [&](const Losses& losses) {
     asked.push_back(losses.attempts);
     EXPECT_EQ(losses.bytes, losses.attempts * std::string(kHalf).size());
-    return losses.attempts < 3;
+    return losses.attempts < 3 ? Leave::kSend : Leave::kNever;
   };
   std::vector<uint32_t> waited;
   request.waits = [&](const Losses& losses) { waited.push_back(losses.attempts); };

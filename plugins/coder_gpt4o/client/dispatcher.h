@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "coder_gpt4o/client/circuit_breaker.h"
 #include "coder_gpt4o/client/endpoint.h"
-#include "coder_gpt4o/client/rate_limits.h"
+#include "coder_gpt4o/client/limiter.h"
 #include "coder_gpt4o/client/transfer.h"
 #include "coder_gpt4o/completion_client.h"
 
@@ -74,7 +73,7 @@ class Dispatcher {
   void OnFailure(Attempt attempt, Failure failure, double now);
   bool RenewKey();
   bool MayRenewKey(const Attempt& attempt);
-  void OnTimeout(const Attempt& attempt, Failure& failure, double now);
+  void OnTimeout(Failure& failure);
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, const Failure& failure, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
@@ -95,9 +94,7 @@ class Dispatcher {
   bool resolved_ = false;  // the service's name is known
   Endpoint endpoint_;
   std::unique_ptr<CURLM, EndMulti> multi_;  // curl's many transfers on one thread
-  RateLimits limits_;
-  ConcurrencyLimit concurrency_;
-  CircuitBreaker breaker_;
+  Limiter limiter_;
 
   Waiting ready_;
   std::multimap<double, Request> delayed_;  // by the time when they are ready
