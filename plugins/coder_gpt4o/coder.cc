@@ -69,9 +69,10 @@ void Coder::OpenRecordings() {
 // Adds the cost that earlier processes of the run have recorded.
 void Coder::CountSpending(Recording& recording) {
   const LeftInFlight left = recording.BookLeftInFlight();
+  const coder_gpt4o::Spending spent = recording.Spent();
   const std::lock_guard lock(mutex_);
-  budget_.Spend(recording.Spent());
-  lost_cost_ += recording.LostCost();
+  budget_.Spend(spent.cost);
+  lost_cost_ += spent.lost_cost;
   if (left.calls == 0) return;
   const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
   if (reports_.warn)

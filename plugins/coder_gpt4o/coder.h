@@ -48,12 +48,6 @@ struct Reports {
   std::function<void(MetricRegistry* names)> read_names = {};  // asked once, when all plugins have declared theirs
 };
 
-// US dollars.
-struct Spending {
-  double cost = 0;
-  double lost_cost = 0;  // the part for attempts that gave no answer
-};
-
 class Coder {
  public:
   // `service` may be empty in mode replay. It must have no request in flight when this object is destroyed.

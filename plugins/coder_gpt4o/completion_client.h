@@ -125,6 +125,8 @@ struct Completion : Answer {
   std::string message;  // why there is no answer, or no text in it, for messages; never contains a secret
 };
 
+class Dispatcher;
+
 // Owns one thread. Send and Cancel: [any thread], from within a callback too. Callbacks run on the client's
 // thread, one at a time; they must neither throw, nor block for long, nor destroy the client.
 class CompletionClient {
@@ -151,8 +153,7 @@ class CompletionClient {
   const std::string& Address() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Dispatcher> dispatcher_;
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -36,6 +36,12 @@ struct RecordedCompletion {
   int64_t reservation = 0;  // the reservation that this replaces; 0: none
 };
 
+// US dollars.
+struct Spending {
+  double cost = 0;
+  double lost_cost = 0;  // the part for attempts that gave no answer
+};
+
 // Calls that a process had in flight when it was killed, and the most that they can have cost, in US dollars.
 struct LeftInFlight {
   uint64_t calls = 0;
@@ -79,9 +85,7 @@ class Recording {
   // `patience`.
   void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
-  // The recorded spending of this process and earlier ones, in US dollars.
-  double Spent();
-  double LostCost();  // the part for attempts that gave no answer
+  Spending Spent();  // by this process and earlier ones
   uint64_t Exchanges();
 
   const std::filesystem::path& file() const { return file_; }

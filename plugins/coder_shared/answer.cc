@@ -97,7 +97,9 @@ Found LaterCutOff(const Parts& parts) {
   if (last.closed || (!IsCutOff(parts.given.finish_reason) && ends)) return std::nullopt;
   if (StandingOf(last) != Standing::kAnswer) return std::nullopt;
   const std::string title = Lower(last.heading);
-  const bool usage = FindAny(title, "usage|example|test|bench|how to|compile") < title.size();
+  const bool usage =
+      FindAny(title, "usage|example|test:|tests|a test|to test|testing|test program|test code|bench|how to|compile") <
+      title.size();
   const Names begun = NamesOf(last.text), whole = NamesOf(chosen->source);
   const bool again = std::any_of(begun.defined.begin(), begun.defined.end(),
                                  [&](const auto& n) { return whole.defined.count(n) > 0; });

@@ -296,6 +296,14 @@ void TakeApart(Parts* parts) {
                                                                                      : parts->candidates[i].standing);
   }
   ApplyRemarks(remarks, &standings);
+  // A recommended kernel is the answer, unless a later one corrects it.
+  bool recommended = false;
+  for (size_t i = 0; i < standings.size(); ++i) {
+    const CodeBlock& block = parts->blocks[parts->candidates[i].block];
+    if (standings[i] != Standing::kAnswer) continue;
+    if (recommended && !IsRecommended(block) && !IsCorrection(block)) standings[i] = Standing::kOld;
+    recommended = recommended || IsRecommended(block);
+  }
   for (size_t i = 0; i < standings.size(); ++i) parts->candidates[i].standing = standings[i];
 }
 

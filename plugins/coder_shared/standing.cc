@@ -17,10 +17,14 @@ constexpr string_view kWarns =
     "do|don't do|not to do|not to use|not to write|do not write|don't write|do not copy|never | avoid this| avoid:| "
     "avoid the|not recommend|n't recommend|not valid|not correct|n't correct|not compile|n't compile|not like this|"
     "not this|what not|instead of this|is not safe|not the answer|not my answer|not what|without the fix|should not "
-    "|not for use|do not ship|not like so|ignore |negative example|not pass|n't pass|nothing useful|less efficient";
+    "|not for use|do not ship|not like so|ignore |negative example|not pass|n't pass|nothing useful|is not it|not "
+    "good|not thread|less efficient|"
+    "before the fix|without the optimi|unfixed|incomplete|with the race|n't copy";
 constexpr string_view kPraises =
     " new | optimi|improved|updated| after|faster|modified version|final|fixed|revised| correct|better|use this|"
-    "working|recommended|the answer|submission| fix|solution|rewritten|second thought";
+    "working|recommended|the answer|submission| fix|solution|rewritten|second thought|second attempt|"
+    "third attempt|attempt 2|attempt 3|second try|third try|try 2|try 3|changed version|new attempt|another attempt|"
+    "another try";
 constexpr string_view kBlames =
     "wrong|incorrect|broken|buggy|faulty|a bug|the bug|breaks for|breaks when|breaks if|non-working|would not do| "
     "slow |bad |bad:|has a bug|fails|failing|race condition|a race|racy|deadlock|counterexample|counter-example|"
@@ -30,12 +34,14 @@ constexpr string_view kBlames =
 constexpr string_view kOlds =
     "your kernel|input kernel|given kernel|you gave|original|before|baseline|old |old:|previous|for reference|for "
     "comparison|unmodified|current kernel|naive|starting point|started from|illustrat|first attempt|first try|first "
-    "draft|draft|rough|sketch|attempt|unoptimi|to compare|earlier|we had|reference implementation";
+    "draft|draft|rough|sketch|attempt|unoptimi|to compare|earlier|we had|reference implementation|"
+    "initial|starting|prior ";
 // They turn a fault into a merit: "without a race".
 constexpr string_view kNegates = " no |without|avoid|remov|eliminat|prevent|fewer|less |resolv|instead of a";
 // Of a patch after another one they say, besides, that it is for the given kernel alone.
 constexpr string_view kOtherPatches =
-    "another |variant|instead of the|not both|different approach|plan b|could also|if that|if this";
+    "another |variant|or instead|possibility|instead of the|not both|different approach|plan b|could also|if that|if "
+    "this";
 constexpr string_view kAlternatives =
     "alternativ|option b|option 2|option c|option 3|variant b|variant 2|or:|or,|another way|another option|another "
     "version|another variant|second option|if you prefer|if you'd rather|otherwise|optional";
@@ -48,7 +54,17 @@ constexpr string_view kFaults =
     "ignore this|ignore it|ignore the|discard|a mistake|is invalid|is slower|is flawed|is racy|hangs|not safe|not "
     "right|n't right|not what";
 
-bool Has(string_view text, string_view phrases) { return FindAny(text, phrases) < text.size(); }
+// True if one of the phrases stands in the text where a word begins: "change" has no "hang". "n't" is within one.
+bool Has(string_view text, string_view phrases) {
+  for (size_t end = 0; !phrases.empty(); phrases.remove_prefix(std::min(end + 1, phrases.size()))) {
+    end = std::min(phrases.find('|'), phrases.size());
+    const string_view phrase = phrases.substr(0, end);
+    for (size_t at = text.find(phrase); at < text.size(); at = text.find(phrase, at + 1)) {
+      if (at == 0 || !IsLetter(text[at - 1]) || !IsLetter(phrase[0]) || phrase.starts_with("n't")) return true;
+    }
+  }
+  return false;
+}
 
 // The sentences of a text in lower case; clauses too.
 std::vector<string_view> Sentences(string_view text) {
@@ -106,6 +122,15 @@ Standing StandingOf(const CodeBlock& block) {
   if (Has(comment, kWarns) || Has(comment, "wrong:|broken:|buggy:|bad:") || Has(title, kOlds) || Has(comment, kOlds))
     return Standing::kOld;
   return Standing::kAnswer;
+}
+
+bool IsRecommended(const CodeBlock& block) {
+  return Has(TitleOf(block), "use this|use the following|submit this|my answer|final answer|recommended") &&
+         StandingOf(block) == Standing::kAnswer;
+}
+
+bool IsCorrection(const CodeBlock& block) {
+  return Has(TitleOf(block), kPraises) || Has(TitleOf(block), "wait|actually|oops|hmm|sorry|again|correct|now|instead");
 }
 
 void ApplyRemarks(const std::vector<std::string>& remarks, std::vector<Standing>* standings) {

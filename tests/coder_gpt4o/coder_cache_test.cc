@@ -59,7 +59,7 @@ TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
   // Answers from the cache stand in the run's own recording too, so that the run can be replayed.
   Recording own(folder / "two" / kRecordingName, Recording::Access::kReplay);
   EXPECT_EQ(own.Exchanges(), 2u);
-  EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);
+  EXPECT_DOUBLE_EQ(own.Spent().cost, 0.0045);
 }
 
 TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
@@ -69,8 +69,8 @@ TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
     Bench bench(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
     Play(bench, {"a"});
   }
-  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent(), 0);
-  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent(), 0.0045);
+  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent().cost, 0);
+  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent().cost, 0.0045);
   // The same file by another name: what is paid counts once, and is kept once.
   std::filesystem::create_directories(folder / "two");
   std::filesystem::create_symlink(folder / "two", folder / "alias");
@@ -80,7 +80,7 @@ TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
     EXPECT_EQ(bench.service.sent, 1u);
   }
   Recording same(folder / "two" / kRecordingName, Recording::Access::kReplay);
-  EXPECT_DOUBLE_EQ(same.Spent(), 0.0045);
+  EXPECT_DOUBLE_EQ(same.Spent().cost, 0.0045);
   EXPECT_EQ(same.Exchanges(), 2u);  // one a sample
 }
 

@@ -101,7 +101,7 @@ TEST(CoderTest, LostAttemptsCostToo) {
   completion.lost.bytes = 1 << 20;  // no more is billed than was asked for
   charged(completion, 3 * 4096, 0);
   bench.coder.Cancel();
-  EXPECT_NEAR(Recording(folder / kRecordingName, Recording::Access::kReadWrite).Spent(), all, 1e-12);
+  EXPECT_NEAR(Recording(folder / kRecordingName, Recording::Access::kReadWrite).Spent().cost, all, 1e-12);
 }
 
 TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {

@@ -88,16 +88,16 @@ TEST(RecordingTest, BooksWhatAKilledProcessLeftInFlight) {
     recording.Reserve(Request("{}", 2), 0, recording.Reserve(Request("{}", 2), 2));
     recording.Reserve(Request("{}", 3), 4);
     recording.Reserve(Request("{}", 4), 16, recording.Reserve(Request("{}", 4), 8));
-    EXPECT_EQ(recording.Spent(), 0.25);
+    EXPECT_EQ(recording.Spent().cost, 0.25);
   }
   Recording again(file, Access::kReadWrite);
   const LeftInFlight left = again.BookLeftInFlight();
   EXPECT_EQ(left.calls, 2u);
   EXPECT_EQ(left.cost, 20);
-  EXPECT_EQ(again.Spent(), 20.25);
-  EXPECT_EQ(again.LostCost(), 20);
+  EXPECT_EQ(again.Spent().cost, 20.25);
+  EXPECT_EQ(again.Spent().lost_cost, 20);
   EXPECT_EQ(again.BookLeftInFlight().calls, 0u);  // once
-  EXPECT_EQ(again.Spent(), 20.25);
+  EXPECT_EQ(again.Spent().cost, 20.25);
 }
 
 TEST(RecordingTest, ClosedItIsOnePlainFile) {

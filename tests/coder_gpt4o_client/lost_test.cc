@@ -155,18 +155,5 @@ TEST(Lost, AWholeAnswerIsNotCancelled) {
   EXPECT_EQ(completion.lost.attempts, 0U);
 }
 
-TEST(Lost, WhatIsCancelledBeforeItIsSentCostsNothing) {
-  ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1");
-  options.backoff_base_seconds = 1000;
-  options.backoff_cap_seconds = 1000;
-  CompletionClient client(options);
-  std::promise<Completion> done;
-  client.Send(Prompt("hello"), [&](Completion completion) { done.set_value(std::move(completion)); });
-  client.Cancel();
-  const Completion completion = done.get_future().get();
-  EXPECT_EQ(completion.outcome, Outcome::kCancelled);
-  EXPECT_EQ(completion.lost.attempts, 0U);
-}
-
 }  // namespace
 }  // namespace kgrpo::coder_gpt4o

@@ -32,31 +32,6 @@ TEST(Outage, WaitsInsteadOfFailingWhatIsInFlight) {
   EXPECT_THAT(told, HasSubstr("answers again"));
 }
 
-TEST(Outage, OnlyProbesAreSentDuringOne) {
-  std::atomic<bool> down = true;
-  std::atomic<int> requests = 0;
-  const Server server([&](const auto& request, auto& response, int) {
-    // 32 are in flight when it goes down; after them one at a time, which MostAtOnce cannot tell: the pauses can.
-    if (++requests > 32 + 5) down = false;
-    if (down) {
-      AnswerError(response, 502, "");
-    } else {
-      AnswerRight(request, response, "right");
-    }
-  });
-  ClientOptions options = QuickOptions(server.Url());
-  options.max_concurrency = 32;
-  options.backoff_base_seconds = 0;  // nothing but the breaker holds them
-  CompletionClient client(options);
-  const auto completions = AskAll(client, Prompts(32));
-  uint32_t attempts = 0;
-  for (const Completion& completion : completions) {
-    EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
-    attempts += completion.attempts;
-  }
-  EXPECT_EQ(attempts, static_cast<uint32_t>(requests));
-}
-
 TEST(Outage, ThatDoesNotEndEndsTheRun) {
   const Server server(
       [&](const auto&, auto& response, int) { AnswerError(response, 500, ErrorBody("down for good")); });

@@ -101,6 +101,8 @@ TEST_F(KindsTest, WhatIsSaidOfAKernel) {
   for (const std::string& words : Lines("of two"))
     EXPECT_EQ(Read("First:\n" + Block(answer) + "\nSecond:\n" + Block(draft) + "\n" + words + "\n").source, answer)
         << words;
+  // A later kernel without a word is another one than the recommended.
+  EXPECT_EQ(Read("Use this:\n" + Block(answer) + "\nFor small rows:\n\n" + Block(draft)).source, answer);
   for (const std::string& title : Lines("describing"))
     EXPECT_EQ(Read(title + "\n\n" + Block(answer)).source, answer) << title;
   for (const std::string& title : Lines("correcting")) {

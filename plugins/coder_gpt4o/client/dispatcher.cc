@@ -1,9 +1,11 @@
 #include "coder_gpt4o/client/dispatcher.h"
 
 #include <kgrpo/sdk/error.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -74,18 +76,64 @@ Dispatcher::Dispatcher(const ClientOptions& options)
   options_.api_key.clear();
   options_.headers.clear();
   options_.secrets.clear();
+  // The thread inherits the mask, so that signals go to the host's own threads only.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { Run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "kgrpo-coder");
 }
 
-Dispatcher::~Dispatcher() = default;
+Dispatcher::~Dispatcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  curl_multi_wakeup(multi_.get());
+  thread_.join();
+}
+
+void Dispatcher::Send(CompletionRequest asked, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back({next_id_++, std::move(asked), std::move(done), Now(), {}});
+    if (inbox_.size() > 1) return;  // the first Send has already woken the thread
+  }
+  curl_multi_wakeup(multi_.get());
+}
+
+void Dispatcher::Cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancel_before_ = next_id_;
+  }
+  curl_multi_wakeup(multi_.get());
+}
+
+void Dispatcher::Run() {
+  for (bool stopped = false;;) {
+    std::vector<Request> inbox;
+    uint64_t cancel_before = 0;
+    bool stopping = false;
+    {
+      const std::lock_guard lock(mutex_);
+      inbox.swap(inbox_);
+      stopping = stopping_;
+      cancel_before = stopping ? next_id_ : std::exchange(cancel_before_, 0);
+    }
+    if (stopping && inbox.empty() && stopped) return;
+    for (Request& request : inbox) ready_.emplace(request.id, std::move(request));
+    if (cancel_before > 0) CancelBefore(cancel_before);
+    if (!stopping) Turn();
+    stopped = stopping;  // everything was cancelled once; callbacks may have sent more requests meanwhile
+  }
+}
 
 void Dispatcher::Notice(std::string message) const {
   if (!options_.notice) return;
   endpoint_.Secrets().Apply(message);
   options_.notice(message);
-}
-
-void Dispatcher::Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at) {
-  ready_.emplace(id, Request{id, std::move(asked), std::move(done), sent_at, {}});
 }
 
 void Dispatcher::CancelBefore(uint64_t id) {

@@ -1,14 +1,15 @@
-// Decides which request is sent when (dispatcher.cc) and what follows from its outcome (dispatcher_outcomes.cc): the
-// client's logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Address from
-// one thread.
+// The client's logic on a thread of its own: which request is sent when (dispatcher.cc), and what follows from its
+// outcome (dispatcher_outcomes.cc). Used by completion_client.cc.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "coder_gpt4o/client/endpoint.h"
@@ -23,19 +24,12 @@ class Dispatcher {
   using Done = std::function<void(Completion)>;
 
   explicit Dispatcher(const ClientOptions& options);  // throws as CompletionClient's constructor
-  ~Dispatcher();                                      // every request must have been answered
+  ~Dispatcher();                                      // cancels and answers all requests, then joins the thread
 
-  // Queues a request; the next Turn may send it. Ids must increase.
-  void Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at);
-
-  // Ends every request with a smaller id: by its answer if that is complete, otherwise by kCancelled.
-  void CancelBefore(uint64_t id);
-
-  // Sends the requests that may be sent, waits for an event and handles it. Callbacks run within this call.
-  void Turn();
-
-  void Wake() { curl_multi_wakeup(multi_.get()); }                // [any thread] ends the waiting of a Turn
-  const std::string& Address() const { return endpoint_.Url(); }  // [any thread] for people: without its query
+  // As CompletionClient's functions. [any thread]
+  void Send(CompletionRequest asked, Done done);
+  void Cancel();
+  const std::string& Address() const { return endpoint_.Url(); }
 
  private:
   using Outcome = Completion::Outcome;
@@ -61,6 +55,11 @@ class Dispatcher {
     int status = 0;
   };
 
+  void Run();
+  // Ends every request with a smaller id: by its answer if that is complete, otherwise by kCancelled.
+  void CancelBefore(uint64_t id);
+  // Sends the requests that may be sent, waits for an event and handles it. Callbacks run within this call.
+  void Turn();
   void WakeDelayed(double now);
   double StartWhatMay(double now);
   Waiting::iterator Next();
@@ -111,6 +110,12 @@ class Dispatcher {
   bool told_of_timeouts_ = false;
   double told_until_ = 0;  // the end of the last wait that a notice announced
   std::optional<End> end_;
+
+  std::mutex mutex_;            // guards the members below
+  std::vector<Request> inbox_;  // sent, and not seen by the thread
+  uint64_t next_id_ = 1, cancel_before_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace kgrpo::coder_gpt4o
