@@ -117,7 +117,9 @@ Standing StandingOf(const CodeBlock& block) {
   if (Has(title, kAlternatives) && !Has(title, "better|faster|final|recommended|preferred")) return Standing::kOld;
   std::string comment = Lower(block.text.substr(0, block.text.find('\n')));
   comment = StartsWithAny(Trimmed(comment), "//|/*") > 0 ? " " + comment + " " : "";
-  if (Has(title, kPraises) || (!Has(title, kBlames) && Has(comment, kPraises))) return Standing::kAnswer;
+  const bool blames_above = Has(title, "oops|hmm|wait|sorry|that's|that was|the above");
+  if (Has(title, kPraises) || blames_above || (!Has(title, kBlames) && Has(comment, kPraises)))
+    return Standing::kAnswer;
   if (Has(title, kBlames) && !Has(title, kNegates)) return Standing::kRejected;
   if (Has(comment, kWarns) || Has(comment, "wrong:|broken:|buggy:|bad:") || Has(title, kOlds) || Has(comment, kOlds))
     return Standing::kOld;

@@ -110,6 +110,15 @@ TEST_P(TokenCounts, AreDoneWithoutWhereTheServerWantsThat) {
   ClientOptions options = QuickOptions(server.Url());
   const Notices notices(options);
   CompletionClient client(options);
+  // A call that waits for the budget until this one has its outcome must not hold it up.
+  std::promise<Completion> done;
+  int in_flight = 0;
+  CompletionRequest first = Prompt("first");
+  first.may_send = [&](const Losses&) { return ++in_flight, Leave::kSend; };
+  first.waits = [&](const Losses&) { --in_flight; };
+  client.Send(std::move(first), [&](Completion completion) { done.set_value(std::move(completion)); });
+  EXPECT_EQ(done.get_future().get().outcome, Outcome::kAnswered);
+  EXPECT_EQ(in_flight, 1);
   for (const Completion& completion : AskAll(client, {"a", "b", "c", "d"})) {
     EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
   }

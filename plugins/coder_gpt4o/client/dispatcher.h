@@ -76,6 +76,7 @@ class Dispatcher {
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, const Failure& failure, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
+  void SendAgain(Request request, double when);
   void CheckOutage();
   void NoteAlive();
   void EndRun(std::string word, std::string message, int status);

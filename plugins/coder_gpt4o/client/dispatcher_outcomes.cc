@@ -74,8 +74,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   if (failure.word == "timeout") OnTimeout(failure);
   last_failure_ = failure.message;
   if (MayRenewKey(attempt)) {
-    ready_.emplace(attempt.request.id, std::move(attempt.request));
-    return;
+    return SendAgain(std::move(attempt.request), now);
   }
   // A success that cannot be read is paid for: the same one twice would come again. Streams that the network cut
   // differ.
@@ -113,8 +112,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       failure.message.find("stream_options") != std::string::npos) {
     if (stream_usage_) Notice("the service does not know stream_options: token counts are not asked for any more");
     stream_usage_ = false;
-    ready_.emplace(attempt.request.id, std::move(attempt.request));
-    return;
+    return SendAgain(std::move(attempt.request), now);
   }
   switch (failure.remedy) {
     case Failure::Remedy::kFatal:
@@ -206,8 +204,13 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
                            request.asked.body, request.charged);
   }
   TellRetry(request, failure, std::max(wait, limiter_.Wait(now)));
+  SendAgain(std::move(request), now + wait);
+}
+
+// Until then the request is not in flight.
+void Dispatcher::SendAgain(Request request, double when) {
   if (request.asked.waits) request.asked.waits(request.result.lost);
-  delayed_.emplace(now + wait, std::move(request));
+  delayed_.emplace(when, std::move(request));
 }
 
 // `wait`: the present estimate, in seconds.
