@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,39 +99,29 @@ Sign SignIn(string_view comment) {
   std::string lower = Lower(inside);
   if (const size_t at = lower.find(kInvariant); at < lower.size()) lower.erase(at, kInvariant.size());
   const bool foreign = FindAny(lower, kForeign) < lower.size();
-  const auto count = [&](string_view list) {
-    return std::count_if(words.begin(), words.end(), [&](const std::string& word) { return IsIn(list, word); });
-  };
-  const bool same = count(kSame) > 0;
-  const auto known = std::count_if(words.begin(), words.end(), [&](const std::string& word) {
-    return IsIn(kSame, word) || IsIn(kCode, word) || IsIn(kGlue, word);
-  });
-  const bool all = known == static_cast<std::ptrdiff_t>(words.size());
-  const std::string joined = " " + [&] {
-    std::string text;
-    for (const std::string& word : words) text += word + " ";
-    return text;
-  }();
-  // "your code here", "implement the loop": what is to be written.
-  const bool to_write = all && FindAny(joined,
-                                       " code here | goes here | here goes | your code | implement | fill in | "
-                                       "code goes | logic here | implementation here | not shown | paste | "
-                                       "more code | and so on | and so forth ") < joined.size();
-  // The prompt calls the given kernel B.
-  const bool given = all && FindAny(joined, " in b | like b | see b | kernel b | from b ") < joined.size();
-  const bool insert = all && words.back() == "here" && IsIn(" insert put add place write copy do the your ", words[0]);
-  const bool says = FindAny(joined,
-                            " unchanged | omitted | elided | for brevity | as before | as above | not shown | "
-                            "no changes | no change | left out | stays the same | remains the same | remain the "
-                            "same | kept as | keep as | as is | snip | as in the original | goes here | "
-                            "same as | identical to | rest of the ") < joined.size();
-  const bool at_end = same && words.size() <= 8 &&
-                      FindAny(joined,
-                              "unchanged |omitted |elided |brevity |as before |as above |the same |as is |"
-                              "not shown |from above ") < joined.size() &&
-                      IsIn(kSame, words.back());
+  bool same = false, all = true;
+  std::string joined = " ";
+  for (const std::string& word : words) {
+    const bool is_same = IsIn(kSame, word);
+    same = same || is_same;
+    all = all && (is_same || IsIn(kCode, word) || IsIn(kGlue, word));
+    joined += word + ' ';
+  }
+  // What is to be written, or stands in the given kernel, which the prompt calls B.
+  const bool instead =
+      all && FindAny(joined,
+                     " code here | goes here | here goes | your code | implement | fill in | code goes | logic here | "
+                     "implementation here | not shown | paste | more code | and so on | and so forth | in b | like b | "
+                     "see b | kernel b | from b | insert | put | copy | here your | do the ") < joined.size();
+  const bool says =
+      FindAny(joined,
+              " unchanged | omitted | elided | for brevity | brevity | as before | as above | not shown | "
+              "no changes | no change | left out | the same | remain the same | kept as | keep as | as is | "
+              "snip | as in the original | goes here | same as | identical to | rest of the | from above ") <
+      joined.size();
+  const bool at_end = same && says && words.size() <= 8 && IsIn(kSame, words.back());
   if (begins && ends && (same || says || foreign)) return Sign::kSure;
-  if (foreign || to_write || insert || given || (same && all) || at_end) {
+  if (foreign || instead || (same && all) || at_end) {
     if (IsIn(" todo fixme ", words[0]) && !all) return Sign::kNone;
     return shape || ends ? Sign::kShape : Sign::kPhrase;
   }
@@ -267,6 +256,20 @@ std::string UndefinedType(const Tokens& tokens) {
   return "";
 }
 
+// True if a function has a variable that it never uses.
+bool HasUnusedVariable(const Tokens& tokens) {
+  std::map<string_view, size_t> count;
+  for (const Token& token : tokens) ++count[token.text];
+  Bodies bodies(tokens);
+  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    const bool declared = tokens[i].kind == Token::Kind::kIdentifier && count[tokens[i].text] == 1 &&
+                          (tokens[i - 1].kind == Token::Kind::kIdentifier || tokens[i - 1].Is("*")) &&
+                          (tokens[i + 1].Is("=") || tokens[i + 1].Is(";") || tokens[i + 1].Is("["));
+    if (declared && bodies.Contain(tokens[i].begin) && !tokens[i - 1].Is("return")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Omission LeftOut(string_view source, string_view current) {
@@ -277,48 +280,44 @@ Omission LeftOut(string_view source, string_view current) {
   const Tokens tokens = Lex(source).tokens;
   const Names names = NamesOf(source);
   const NameSet old = NamesOf(current).defined;
-  // A function that the given kernel lacks and nothing calls: its call may be what a comment stands for.
+  // What a comment may stand for: the call of a function that the given kernel lacks, the use of a variable.
+  const bool idle = !names.idle.empty(), unused = HasUnusedVariable(tokens);
   const bool new_idle =
       std::any_of(names.idle.begin(), names.idle.end(), [&](const auto& name) { return old.count(name) == 0; });
-  std::optional<GivenLines> given;
+  const GivenLines given(current);
   Bodies bodies(tokens);
   bool above = false;  // something seems to be left out at namespace scope
   for (const Comment& comment : CommentsOf(source, tokens)) {
-    const bool in_body = bodies.Contain(comment.begin);
+    const bool in_body = bodies.Contain(comment.begin), between = Contains("{};", bodies.Last());
     const string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
     const Sign sign = SignIn(text);
-    const bool own_line = BeginsLine(source, comment.begin);
-    if (!own_line && in_body && sign >= Sign::kPhrase && Contains("{};", bodies.Last()) && !Contains(current, text)) {
-      if (!given) given.emplace(current);
-      if (given->At(source, comment.begin, comment.end) == GivenLines::Lack::kLines) return {OneLine(text), ""};
-    }
-    if (!own_line) {
-      const bool within = in_body && !Contains("{};", bodies.Last()) && sign >= Sign::kPhrase && text.starts_with("/*");
-      // As an argument or a value it stands for what does not compile without it.
-      const size_t after = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-      if (within && Contains("(,=[", bodies.Last()) && Contains(")],;", source.substr(after, 1)))
-        return {OneLine(text), ""};
-      if (within) omission.doubt = OneLine(text);
-      continue;
-    }
-    constexpr size_t kLeast = 5;  // bytes: "//" stands in most kernels
-    if (text.size() >= kLeast && Contains(current, text)) continue;
     const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-    const bool at_end = next == source.size() || source[next] == '}';
-    if (!in_body && sign != Sign::kSure && !(at_end && sign != Sign::kNone)) {
-      above = above || sign >= Sign::kPhrase;
-      if (sign >= Sign::kPhrase && omission.doubt.empty()) omission.doubt = OneLine(text);
+    const auto lack = [&] { return given.At(source, comment.begin, comment.end); };
+    constexpr size_t kLeast = 5;  // bytes: "//" stands in most kernels
+    const bool was_there = text.size() >= kLeast && Contains(current, text);
+    if (!BeginsLine(source, comment.begin)) {
+      if (!in_body || sign < Sign::kPhrase) continue;
+      if (between && !was_there && lack() == GivenLines::Lack::kLines) return {OneLine(text), ""};
+      if (between || !text.starts_with("/*")) continue;
+      // As an argument or a value it stands for what does not compile without it.
+      if (Contains("(,=[", bodies.Last()) && Contains(")],;", source.substr(next, 1))) return {OneLine(text), ""};
+      omission.doubt = OneLine(text);
       continue;
     }
-    if (!given) given.emplace(current);
-    const GivenLines::Lack lack = given->At(source, comment.begin, comment.end);
-    if (lack == GivenLines::Lack::kNothing && !at_end) continue;  // all of the given kernel is there
-    const bool missing = lack == GivenLines::Lack::kLines || !names.idle.empty();
-    if (sign == Sign::kNone && missing && lack == GivenLines::Lack::kLines && !names.idle.empty() && IsShort(text))
-      return {OneLine(text), ""};
-    if (sign >= Sign::kPhrase || (sign == Sign::kRemark && (at_end || missing))) return {OneLine(text), ""};
-    const bool lacks = lack == GivenLines::Lack::kLines, idle = !names.idle.empty();
-    const bool doubtful = new_idle || (lacks && (idle || sign != Sign::kNone)) || ((lacks || idle) && IsShort(text));
+    if (was_there) continue;
+    const bool at_end = next == source.size() || source[next] == '}';
+    bool doubtful = sign >= Sign::kPhrase;
+    if (!in_body && sign != Sign::kSure && !(at_end && sign != Sign::kNone)) {
+      above = above || doubtful;
+    } else {
+      const GivenLines::Lack found = lack();
+      if (found == GivenLines::Lack::kNothing && !at_end) continue;  // all of the given kernel is there
+      const bool lacks = found == GivenLines::Lack::kLines, is_short = IsShort(text);
+      if (doubtful || (sign == Sign::kRemark && (at_end || lacks || idle)) || (lacks && idle && is_short))
+        return {OneLine(text), ""};
+      doubtful =
+          new_idle || ((lacks || idle) && is_short) || ((lacks || unused) && sign != Sign::kNone) || (lacks && idle);
+    }
     if (doubtful && omission.doubt.empty()) omission.doubt = OneLine(text);
   }
   for (size_t i = 0; i < tokens.size(); ++i) {

@@ -48,6 +48,20 @@ TEST(Limiter, PausesUntilAReportedLimitHasRoom) {
   EXPECT_EQ(wait({{}, 0, 60}, {0, 0, 60}), 0);
 }
 
+TEST(Limiter, NoMoreAreInFlightThanAreLeft) {
+  Limiter limiter = Contacted();
+  ResponseHeaders headers;
+  headers.requests = {500, 2, 59};
+  limiter.Learn(10, headers, 0);
+  EXPECT_EQ(limiter.Most(10), 2u);
+  EXPECT_EQ(limiter.Most(70), 64u);
+  headers.requests = {500, 0, 59};
+  limiter.Learn(70, headers, 0);
+  EXPECT_EQ(limiter.Most(70), 1u);
+  limiter.Learn(71, {}, 0);
+  EXPECT_EQ(limiter.Most(71), 64u);
+}
+
 TEST(Limiter, AShorterPauseDoesNotEndALongerOne) {
   Limiter limiter = Contacted();
   limiter.Pause(0, 10);
@@ -61,11 +75,11 @@ TEST(Limiter, TheNumberInFlightFallsToWhatIsAnsweredAndRecovers) {
     limiter.OnOverload();
     limiter.OnAnswer();
   }
-  EXPECT_NEAR(static_cast<double>(limiter.Most()), 64 - 32 * 0.9, 1);
+  EXPECT_NEAR(static_cast<double>(limiter.Most(0)), 64 - 32 * 0.9, 1);
   for (int i = 0; i < 100; ++i) limiter.OnOverload();
-  EXPECT_EQ(limiter.Most(), 1u);
+  EXPECT_EQ(limiter.Most(0), 1u);
   for (int i = 0; i < 1000; ++i) limiter.OnAnswer();
-  EXPECT_EQ(limiter.Most(), 64u);
+  EXPECT_EQ(limiter.Most(0), 64u);
 }
 
 TEST(Limiter, AnOutageBeginsAfterFailuresOfSeveralRequestsInARow) {

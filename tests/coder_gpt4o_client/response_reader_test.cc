@@ -42,6 +42,10 @@ TEST(ResponseReader, AnEscapedHalfOfACharacterIsReplaced) {
   EXPECT_EQ(text(R"(a\ud83d\ude00b)", ""), "a" + face + "b");
   EXPECT_EQ(text(R"(a\ud83d)", R"(\ude00b)"), "a" + unknown + unknown + "b");
   EXPECT_EQ(text(R"(\\ud83d \u00e9 \ud83d)", ""), "\\ud83d \xC3\xA9 " + unknown);
+  EXPECT_EQ(text("a\xF0\x9F",
+                 "\x98\x80"
+                 "b"),
+            "a????b");
 }
 
 TEST(ResponseReader, AStreamIsWholeOnceItSaysWhyItEnds) {

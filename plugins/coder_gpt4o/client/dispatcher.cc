@@ -235,12 +235,12 @@ bool Dispatcher::RenewKey() {
 double Dispatcher::StartWhatMay(double now) {
   while (!ready_.empty()) {
     // Until the host name is resolved, only one request is sent: curl would resolve it in a thread per connection.
-    const size_t most = resolved_ ? limiter_.Most() : 1;
-    if (running_.size() >= most) return kForever;
-    const auto next = Next();
+    const size_t most = resolved_ ? limiter_.Most(now) : 1;
     const double wait = limiter_.Wait(now);
     if (!limiter_.Down()) TellLongWait(now, wait);
+    if (running_.size() >= most) return kForever;
     if (wait > 0) return wait;
+    const auto next = Next();
     if (!RenewKey()) return 0;
     const auto& may_send = next->second.asked.may_send;
     const Leave leave = may_send ? may_send(next->second.result.lost) : Leave::kSend;

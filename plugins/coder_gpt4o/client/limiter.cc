@@ -25,6 +25,8 @@ void Limiter::Learn(double now, const ResponseHeaders& headers, uint64_t tokens)
     if (wait <= options_.max_outage_seconds) Pause(now, wait);
   };
   learn(headers.requests, 1);
+  left_ = std::max(1.0, headers.requests.remaining.value_or(0));
+  left_until_ = headers.requests.remaining ? now + headers.requests.reset.value_or(0) : 0;
   learn(headers.tokens, static_cast<double>(tokens));
 }
 

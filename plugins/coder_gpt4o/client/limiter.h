@@ -19,7 +19,8 @@ class Limiter {
   explicit Limiter(const ClientOptions& options);
 
   // ---- the number in flight, learned as TCP learns its window ----
-  size_t Most() const { return static_cast<size_t>(most_); }
+  // Nor more than the requests that the service reports as left, until its reset.
+  size_t Most(double now) const { return static_cast<size_t>(now < left_until_ ? std::min(most_, left_) : most_); }
   void OnAnswer() { most_ = std::min<double>(options_.max_concurrency, most_ + std::max(0.1, 1 / most_)); }
   void OnOverload() { most_ = std::max(1.0, most_ - 1); }  // or a time-out with others in flight
 
@@ -62,6 +63,7 @@ class Limiter {
  private:
   ClientOptions options_;  // without secrets
   double most_;
+  double left_ = 0, left_until_ = 0;
   double paused_until_ = 0;
   bool contacted_ = false, down_ = false, probing_ = false;
   uint32_t failures_ = 0;        // since the last answer

@@ -109,8 +109,12 @@ std::string Lenient(std::string_view text) {
 
 json ParseJson(std::string_view text) {
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) object = json::parse(Lenient(text), nullptr, false);
-  return object;
+  if (!object.is_discarded()) return object;
+  std::string lenient = Lenient(text);
+  object = json::parse(lenient, nullptr, false);
+  if (!object.is_discarded()) return object;
+  for (char& c : lenient) c = (c & 0x80) != 0 ? '?' : c;  // bytes that are no UTF-8, such as a part of a character
+  return json::parse(lenient, nullptr, false);
 }
 
 }  // namespace
