@@ -2,10 +2,11 @@
 // coder.cc, under its mutex.
 #pragma once
 
+#include <kgrpo/support/number_text.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,12 +30,8 @@ struct Price {
 // An amount for messages, "$0.04123". Amounts below $0.0001 show one digit: "$0.00004".
 inline std::string Dollars(double value) {
   constexpr double kLittle = 1e-4;  // %g writes an exponent below this
-  char text[32];
-  if (value > 0 && value < kLittle)
-    std::snprintf(text, sizeof text, "$%.*f", std::min(20, static_cast<int>(std::ceil(-std::log10(value)))), value);
-  else
-    std::snprintf(text, sizeof text, "$%.4g", value);
-  return text;
+  if (value <= 0 || value >= kLittle) return Format("$%.4g", value);
+  return Format("$%.*f", std::min(20, static_cast<int>(std::ceil(-std::log10(value)))), value);
 }
 
 // Estimates the tokens of a text from its length, too high rather than too low: English has four to five bytes a token,

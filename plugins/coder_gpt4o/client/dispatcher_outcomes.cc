@@ -1,11 +1,10 @@
 // Outcomes of an attempt: an answer, another attempt, a failure, or the end of the run.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <utility>
 
+#include <kgrpo/support/number_text.h>
 #include "coder_gpt4o/client/dispatcher.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -216,14 +215,10 @@ void Dispatcher::SendAgain(Request request, double when) {
 // `wait`: the present estimate, in seconds.
 void Dispatcher::TellRetry(const Request& request, const Failure& failure, double wait) const {
   if (!options_.retry_notice) return;
-  std::array<char, 32> when{};
-  if (wait < kForLong)
-    std::snprintf(when.data(), when.size(), "in %.1f s", wait);
-  else
-    std::snprintf(when.data(), when.size(), "once a probe is answered");
+  const std::string when = wait < kForLong ? Format("in %.1f s", wait) : "once a probe is answered";
   std::string message = "attempt " + std::to_string(request.result.attempts) + " failed: " + failure.message +
                         "; up to " + std::to_string(options_.max_attempts - request.charged) + " more, the next " +
-                        when.data();
+                        when;
   if (!limiter_.Contacted()) {
     message += "; nothing at " + endpoint_.Url() + " has answered yet as a service of chat completions does: check " +
                "base_url" + endpoint_.PathHint();

@@ -243,21 +243,7 @@ void ResponseReader::TakeWhole(int status) {
                                     "; it begins: " + Beginning());
     return;
   }
-  if (TakeError(object, body_)) return;
-  if (!success) {
-    error_.text = Lower(std::string_view(body_).substr(0, kSearchedOfError));
-    for (const char* name : {"message", "detail", "error_description"}) {
-      if (const json* message = Member(object, name)) {
-        const std::optional<std::string> plain = Plain(message);
-        error_.message = plain ? Quoted(*plain) : Beginning();
-        error_.type = StringOr(Member(object, "type"));
-        error_.code = StringOr(Member(object, "code"));
-        return;
-      }
-    }
-    error_.message = Beginning();
-    return;
-  }
+  if (TakeError(object, body_, /*is_error=*/!success)) return;
   TakeChoices(object, "message", body_);
   TakeUsage(object);
   complete_ = has_choice_;
@@ -362,17 +348,17 @@ void ResponseReader::TakeUsage(const json& object) {
   answer_.usage_known = prompt > 0 && (completion > 0 || (counted != nullptr && counted->is_number_unsigned()));
 }
 
-// `text`: the JSON text that contains the object.
-bool ResponseReader::TakeError(const json& object, std::string_view text) {
+// `text`: the JSON text that contains the object. `is_error`: the object is an error, whatever it contains.
+bool ResponseReader::TakeError(const json& object, std::string_view text, bool is_error) {
   const json* error = Member(object, "error");
   if (const json* status = Inner(object, "base_resp", "status_code")) {  // MiniMax
     if (error == nullptr && *status != 0) error = &object["base_resp"];
   }
-  if (error == nullptr && StringOr(Member(object, "object")) == "error") error = &object;  // older vLLM
+  if (error == nullptr && (is_error || StringOr(Member(object, "object")) == "error")) error = &object;  // older vLLM
   if (error == nullptr) return false;
   has_error_ = true;
   std::optional<std::string> plain = Plain(error);
-  for (const char* name : {"message", "status_msg"}) {
+  for (const char* name : {"message", "status_msg", "detail", "error_description"}) {
     if (!plain) plain = Plain(Member(*error, name));
   }
   error_.message = Quoted(plain ? std::string_view(*plain) : text);
