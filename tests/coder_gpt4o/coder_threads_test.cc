@@ -50,6 +50,7 @@ class ThreadedService {
                               : number % 5 == 3 ? AnswerOf("```cuda\nvoid launch() { int n;", "length")
                                                 : AnswerOf(Fenced(kKernelC));
       if (cancelled) {
+        completion = Completion{};  // it was not sent
         completion.outcome = Completion::Outcome::kCancelled;
       } else if (may_send({}) != Leave::kSend) {  // one at a time: none waits for another
         completion = Failed();
