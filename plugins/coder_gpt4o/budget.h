@@ -2,10 +2,11 @@
 // coder.cc, under its mutex.
 #pragma once
 
+#include <kgrpo/support/number_text.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,12 +30,8 @@ struct Price {
 // An amount for messages, "$0.04123". Amounts below $0.0001 show one digit: "$0.00004".
 inline std::string Dollars(double value) {
   constexpr double kLittle = 1e-4;  // %g writes an exponent below this
-  char text[32];
-  if (value > 0 && value < kLittle)
-    std::snprintf(text, sizeof text, "$%.*f", std::min(20, static_cast<int>(std::ceil(-std::log10(value)))), value);
-  else
-    std::snprintf(text, sizeof text, "$%.4g", value);
-  return text;
+  if (value <= 0 || value >= kLittle) return Format("$%.4g", value);
+  return Format("$%.*f", std::min(20, static_cast<int>(std::ceil(-std::log10(value)))), value);
 }
 
 // Estimates the tokens of a text from its length, too high rather than too low: English has four to five bytes a token,
@@ -47,38 +44,23 @@ class Budget {
   // Without a limit, everything fits.
   explicit Budget(std::optional<double> limit) : limit_(limit) {}
 
-  // Adds spending of earlier processes of the run, for which nothing was reserved.
-  void AddSpent(double cost) { spent_ += cost; }
+  void Spend(double cost) { spent_ += cost; }
 
-  // Reserves the highest possible cost of a call. Returns false if it exceeds the limit together with the spending and
-  // the other reservations.
-  bool Reserve(double cost) {
-    if (limit_ && spent_ + reserved_ + cost > *limit_) return false;
-    reserved_ += cost;
-    ++calls_;
+  // Changes the amount that is set aside for a call. Returns false, and changes nothing, if a larger one exceeds the
+  // limit together with the spending and the amounts of the other calls.
+  bool SetAside(double* amount, double cost) {
+    const double others = std::max(0.0, set_aside_ - *amount);
+    if (limit_ && cost > *amount && spent_ + others + cost > *limit_) return false;
+    set_aside_ = others + cost;
+    *amount = cost;
     return true;
-  }
-  // Raises the reservation of a call by `cost`. Returns false if that exceeds the limit.
-  bool Extend(double cost) {
-    if (limit_ && spent_ + reserved_ + cost > *limit_) return false;
-    reserved_ += cost;
-    return true;
-  }
-  // Replaces a finished call's reservation by its actual cost.
-  void Settle(double reserved, double actual) {
-    spent_ += actual;
-    reserved_ = --calls_ == 0 ? 0 : reserved_ - reserved;  // drops accumulated rounding errors
   }
 
   double spent() const { return spent_; }
-  std::optional<double> limit() const { return limit_; }
-  size_t calls() const { return calls_; }  // calls with a reservation
 
  private:
   std::optional<double> limit_;
-  double spent_ = 0;
-  double reserved_ = 0;
-  size_t calls_ = 0;
+  double spent_ = 0, set_aside_ = 0;
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -1,7 +1,7 @@
 #include "coder_gpt4o/coder.h"
 
 #include <kgrpo/support/sha256.h>
-#include "coder_gpt4o/job.h"
+#include "coder_shared/answer.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -69,9 +69,10 @@ void Coder::OpenRecordings() {
 // Adds the cost that earlier processes of the run have recorded.
 void Coder::CountSpending(Recording& recording) {
   const LeftInFlight left = recording.BookLeftInFlight();
+  const coder_gpt4o::Spending spent = recording.Spent();
   const std::lock_guard lock(mutex_);
-  budget_.AddSpent(recording.Spent());
-  lost_cost_ += recording.LostCost();
+  budget_.Spend(spent.cost);
+  lost_cost_ += spent.lost_cost;
   if (left.calls == 0) return;
   const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
   if (reports_.warn)
@@ -95,14 +96,14 @@ nlohmann::json Coder::Body(nlohmann::json messages, uint64_t sample) const {
 // The identity adds the inputs that a template may leave out: requests for two kernels stay distinct even if their
 // prompts differ in measurements only.
 RecordedRequest Coder::RequestOf(const Job& job) const {
-  const kgrpo_coder_request& asked = job.asked();
-  nlohmann::json identity = Body(job.UnmeasuredMessages(), job.sample());
+  const kgrpo_coder_request& asked = job.asked;
+  nlohmann::json identity = Body(Prompt().UnmeasuredMessages(asked), asked.seed);
   identity["problem.name"] = View(asked.problem->name);
   identity["code_a.sha256"] = Sha256(View(asked.code_a));
   identity["code_b.sha256"] = Sha256(View(asked.code_b));
   identity["suggestion"] = View(asked.suggestion);
   RecordedRequest request =
-      MakeRecordedRequest(Dumped(Body(job.Messages(), job.sample())), Dumped(identity), job.sample());
+      MakeRecordedRequest(Dumped(Body(Prompt().Messages(asked), asked.seed)), Dumped(identity), asked.seed);
   request.service = ServiceOf(options_.client.base_url);
   return request;
 }
@@ -136,29 +137,21 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
   return text;
 }
 
-void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done) {
-  Ask(std::make_shared<Job>(request, Prompt().Messages(request), Prompt().UnmeasuredMessages(request),
-                            options_.continuations, cancels_.load(), done));
-}
-
 void Coder::Cancel() {
-  std::deque<JobPointer> held;
   {
-    // The service cancels jobs that were sent before this; later ones are not sent.
-    const std::scoped_lock lock(sending_, mutex_);
+    // The service cancels jobs that were sent before this; earlier ones that were not are not sent.
+    const std::lock_guard lock(sending_);
     ++cancels_;
-    held.swap(held_);
   }
   if (service_.cancel) service_.cancel();
-  for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
 }
 
-// Starts the job's next exchange: its first, or one for the rest of an answer.
-void Coder::Ask(const JobPointer& job) {
+void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done) {
+  const auto job = std::make_shared<Job>(Job{request, done, cancels_.load()});
   try {
     OpenRecordings();
     job->request = RequestOf(*job);
-    if (UseRecorded(job)) return;
+    if (UseRecorded(*job)) return;
     if (options_.mode == Mode::kReplay) {
       throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +
                                              " has no answer to this request: it differs from the recorded ones in a "
@@ -170,26 +163,27 @@ void Coder::Ask(const JobPointer& job) {
   } catch (const std::exception& error) {
     return job->Fail(KGRPO_ERROR_INTERNAL, error.what());
   }
-  Hold(job);
+  Send(job);
 }
 
 // Answers the job from a recording, if one has an answer. An answer that this run has paid for keeps its cost; one from
 // another recording costs nothing.
-bool Coder::UseRecorded(const JobPointer& job) {
+bool Coder::UseRecorded(Job& job) {
   if (run_ != nullptr) {
-    if (const auto paid = run_->Find(job->request, Match::kSample)) {
-      Use(job, paid->completion, paid->cost, /*reused=*/!paid->paid);
+    if (const auto paid = run_->Find(job.request, Match::kSample)) {
+      job.cost = paid->cost;
+      job.Take(paid->completion, /*reused=*/!paid->paid);
       return true;
     }
   }
   if (source_ == nullptr) return false;
   const bool cache = options_.mode == Mode::kCache;  // does not reuse recorded failures
-  const auto known = source_->Find(job->request, cache ? Match::kAnswered : Match::kContent);
+  const auto known = source_->Find(job.request, cache ? Match::kAnswered : Match::kContent);
   const bool answered = known && known->completion.outcome == Completion::Outcome::kAnswered;
   if (reports_.metric) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
   if (!known) return false;
-  if (cache) Keep(*job, {.completion = known->completion, .paid = false}, /*keep=*/true, /*paid=*/false);
-  Use(job, known->completion, 0, /*reused=*/true);
+  if (cache) Keep(job, {.completion = known->completion, .paid = false}, /*keep=*/true, /*paid=*/false);
+  job.Take(known->completion, /*reused=*/true);
   return true;
 }
 
@@ -218,16 +212,49 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
   return unkept;
 }
 
-// Gives the job the result of an exchange, sent or recorded. Starts the next exchange unless the job is done or
-// cancelled.
-void Coder::Use(const JobPointer& job, const Completion& completion, double cost, bool reused) {
-  try {
-    if (!job->Take(completion, cost, reused)) return;
-  } catch (const std::exception& error) {  // on the service's thread it would end the process
-    return job->Fail(KGRPO_ERROR_INTERNAL, std::string("the coder's answer cannot be read: ") + error.what());
+void Job::Take(const Completion& completion, bool from_recording) {
+  answer = completion;
+  reused = from_recording;
+  switch (completion.outcome) {
+    case Completion::Outcome::kAnswered: break;
+    case Completion::Outcome::kFailed: return End(KGRPO_CODER_FAILED, completion.message);
+    case Completion::Outcome::kCancelled: return End(KGRPO_CODER_FAILED, "cancelled");
+    case Completion::Outcome::kFatal: return Fail(KGRPO_ERROR_UNAVAILABLE, completion.message);
   }
-  if (job->cancels() != cancels_) return job->End(KGRPO_CODER_FAILED, "cancelled");
-  Ask(job);
+  coder_shared::ReadAnswer read;
+  try {
+    read = coder_shared::ReadKernel({completion.text, completion.refusal, completion.finish_reason},
+                                    {View(asked.problem->signature), View(asked.code_b)});
+  } catch (const std::exception& error) {  // on the service's thread it would end the process
+    return Fail(KGRPO_ERROR_INTERNAL, std::string("the coder's answer cannot be read: ") + error.what());
+  }
+  // If the service's client knows why there is no text, it says so.
+  std::string message = read.outcome == KGRPO_CODER_OK ? read.doubt : read.message;
+  if (read.outcome != KGRPO_CODER_OK && !completion.message.empty())
+    message = read.outcome == KGRPO_CODER_NO_CODE ? completion.message : message + "; " + completion.message;
+  Deliver(read.outcome, read.source, message);
+}
+
+void Job::Fail(kgrpo_error_code code, const std::string& message) {
+  done.done(done.context, nullptr, MakeError(code, message));
+}
+
+void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const std::string& message) {
+  kgrpo_coder_answer told{};
+  told.struct_size = sizeof(told);
+  told.outcome = outcome;
+  told.source = Str(source);
+  told.message = Str(message);
+  told.prompt_tokens = answer.prompt_tokens;
+  told.completion_tokens = answer.completion_tokens;
+  told.cost = cost;
+  told.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  told.attempts = answer.attempts;
+  told.text = Str(answer.text);
+  told.reused = reused ? 1 : 0;
+  const bool answered = answer.outcome == Completion::Outcome::kAnswered;
+  told.estimated = (answered && !answer.usage_known) || (!reused && answer.lost.attempts > 0) ? 1 : 0;
+  done.done(done.context, &told, nullptr);
 }
 
 }  // namespace kgrpo::coder_gpt4o

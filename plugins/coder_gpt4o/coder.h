@@ -7,12 +7,12 @@
 #include <kgrpo/support/metric_registry.h>
 #include "coder_gpt4o/budget.h"
 #include "coder_gpt4o/completion_client.h"
+#include "coder_gpt4o/job.h"
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/recording.h"
 #include "coder_shared/prompt.h"
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,8 +21,6 @@
 #include <vector>
 
 namespace kgrpo::coder_gpt4o {
-
-class Job;
 
 // The service that answers requests: CompletionClient or a test's. `send` calls back exactly once, later, as
 // CompletionClient does. Both functions may be called from any thread.
@@ -48,12 +46,6 @@ struct Reports {
   std::function<void(std::string_view message)> warn;
   std::function<void(std::string_view name, double value)> metric;
   std::function<void(MetricRegistry* names)> read_names = {};  // asked once, when all plugins have declared theirs
-};
-
-// US dollars.
-struct Spending {
-  double cost = 0;
-  double lost_cost = 0;  // the part for attempts that gave no answer
 };
 
 class Coder {
@@ -84,22 +76,18 @@ class Coder {
   void CountSpending(Recording& recording);
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
   RecordedRequest RequestOf(const Job& job) const;
-  void Ask(const JobPointer& job);
-  bool UseRecorded(const JobPointer& job);
-  void Hold(const JobPointer& job);
-  void SendHeld();
-  bool Send(const JobPointer& job);
+  bool UseRecorded(Job& job);
+  void Send(const JobPointer& job);
   bool WriteReservation(Job& job, double cost);
-  std::string UnkeptMessage(const std::string& why) const;
   void Receive(const JobPointer& job, Completion completion);
-  bool MaySend(Job& job, const Losses& losses);
+  Leave MaySend(Job& job, const Losses& losses);
+  void Waits(Job& job, const Losses& losses);
   void WarnOnce(std::atomic<bool>* told, const std::string& words);
   std::string BudgetMessage(double next) const;
   double MostCost(const Job& job) const;
   double LostCost(const Job& job, const Losses& losses) const;
   void Count(const Job& job, Completion& completion);
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
-  void Use(const JobPointer& job, const Completion& completion, double cost, bool reused);
 
   const CoderOptions options_;
   mutable std::once_flag names_read_;
@@ -117,13 +105,12 @@ class Coder {
   // The most tokens of an answer: max_tokens, or what a service that ignores it has sent.
   std::atomic<uint64_t> longest_answer_;
 
-  // Held while a request is given to the service and while Cancel counts up, so that Cancel misses no request. Lock
-  // order: sending_ before mutex_.
+  // Held while a request is given to the service and while Cancel counts up, so that Cancel misses no request.
   std::mutex sending_;
   mutable std::mutex mutex_;  // guards the members below; no callback runs under it
   Budget budget_;
-  double lost_cost_ = 0;         // the part of the spending for attempts that gave no answer
-  std::deque<JobPointer> held_;  // to be sent once their cost fits the budget
+  double lost_cost_ = 0;    // the part of the spending for attempts that gave no answer
+  uint32_t in_flight_ = 0;  // attempts
 };
 
 }  // namespace kgrpo::coder_gpt4o

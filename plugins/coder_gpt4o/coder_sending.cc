@@ -1,7 +1,6 @@
-// The part of coder.h that sends requests to the service, holds them back for the budget, and accounts for the answers
-// and their cost.
+// The part of coder.h that sends requests to the service within the budget, and accounts for the answers and their
+// cost.
 #include "coder_gpt4o/coder.h"
-#include "coder_gpt4o/job.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -9,27 +8,17 @@
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
-void Coder::Hold(const JobPointer& job) {
-  {
-    std::unique_lock lock(mutex_);
-    if (job->cancels() != cancels_) {
-      lock.unlock();
-      return job->End(KGRPO_CODER_FAILED, "cancelled");
-    }
-    held_.push_back(job);
-  }
-  SendHeld();
-}
 
-// Returns false if the job was cancelled before it was sent.
-bool Coder::Send(const JobPointer& job) {
-  const std::lock_guard lock(sending_);
-  if (job->cancels() != cancels_) return false;
-  service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens,
-                 [this, job](const Losses& losses) { return MaySend(*job, losses); },
-                 [this, job](const Losses& losses) { WriteReservation(*job, LostCost(*job, losses)); }},
-                [this, job](Completion completion) { Receive(job, std::move(completion)); });
-  return true;
+void Coder::Send(const JobPointer& job) {
+  {
+    const std::lock_guard lock(sending_);
+    if (job->cancels == cancels_)
+      return service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens,
+                            [this, job](const Losses& losses) { return MaySend(*job, losses); },
+                            [this, job](const Losses& losses) { Waits(*job, losses); }},
+                           [this, job](Completion completion) { Receive(job, std::move(completion)); });
+  }
+  job->End(KGRPO_CODER_FAILED, "cancelled");
 }
 
 // Records the highest possible cost of the exchange, for a resume after this process is killed. A cost of 0 removes the
@@ -38,58 +27,13 @@ bool Coder::Send(const JobPointer& job) {
 bool Coder::WriteReservation(Job& job, double cost) {
   if (run_ == nullptr || (cost <= 0 && job.reservation == 0)) return true;
   try {
-    if (cost <= 0)
-      run_->Release(std::exchange(job.reservation, 0));
-    else if (job.reservation == 0)
-      job.reservation = run_->Reserve(job.request, cost);
-    else
-      run_->Raise(job.reservation, cost);
+    job.reservation = run_->Reserve(job.request, cost, job.reservation);
     return true;
   } catch (const std::exception& error) {  // a full disk
     WarnOnce(&warned_of_reservations_, std::string("the possible cost of calls cannot be recorded: ") + error.what());
     job.unwritten = error.what();
     return false;
   }
-}
-
-std::string Coder::UnkeptMessage(const std::string& why) const {
-  return "the coder's spending cannot be recorded in " + run_->file().string() + " (" + why +
-         "), so a resumed run could exceed max_cost: make room, then resume";
-}
-
-// Sends the held requests, in order, whose highest possible cost fits the budget together with the calls in flight. If
-// the next one does not fit and no call is in flight, the budget is used up and all held requests fail.
-void Coder::SendHeld() {
-  std::deque<JobPointer> ready, refused;
-  {
-    const std::lock_guard lock(mutex_);
-    while (!held_.empty()) {
-      Job& job = *held_.front();
-      job.reserved = MostCost(job);
-      if (budget_.Reserve(job.reserved)) {
-        ready.push_back(std::move(held_.front()));
-        held_.pop_front();
-      } else if (budget_.calls() > 0) {
-        break;
-      } else {
-        refused.swap(held_);
-      }
-    }
-  }
-  bool again = false;  // a cancelled job freed budget, and no answer will trigger SendHeld
-  for (const JobPointer& job : ready) {
-    if (Send(job)) continue;
-    {
-      const std::lock_guard lock(mutex_);
-      budget_.Settle(job->reserved, 0);
-    }
-    job->End(KGRPO_CODER_FAILED, "cancelled");
-    again = true;
-  }
-  for (const JobPointer& job : refused) {
-    job->Fail(KGRPO_ERROR_BUDGET, BudgetMessage(job->reserved));
-  }
-  if (again) SendHeld();
 }
 
 // Explains why no more calls are made: the spending, and the part that was lost to attempts without an answer.
@@ -104,17 +48,30 @@ std::string Coder::BudgetMessage(double next) const {
          " (raise it with --set coder.options.max_cost=...)";
 }
 
-// Runs on the service's thread before each attempt. Raises the call's reservation by the cost of its lost attempts.
-// Returns false if that exceeds the budget, or if it cannot be recorded and there is a max_cost.
-bool Coder::MaySend(Job& job, const Losses& losses) {
+// Runs on the service's thread before each attempt. Sets aside the cost of the lost attempts and the highest possible
+// one of the next. If that does not fit the budget, the request waits for the calls in flight; without any, and if it
+// cannot be recorded and there is a max_cost, it is never sent.
+Leave Coder::MaySend(Job& job, const Losses& losses) {
   job.unwritten.clear();  // an earlier failure to remove a record does not matter here
-  const double more = LostCost(job, losses) + MostCost(job) - job.reserved;
-  if (more > 0) {
+  {
     const std::lock_guard lock(mutex_);
-    if (!budget_.Extend(more)) return false;
-    job.reserved += more;
+    const double cost = LostCost(job, losses) + MostCost(job);
+    if (cost > job.reserved && !budget_.SetAside(&job.reserved, cost))
+      return in_flight_ > (job.in_flight ? 1 : 0) ? Leave::kWait : Leave::kNever;
+    if (!std::exchange(job.in_flight, true)) ++in_flight_;
   }
-  return WriteReservation(job, job.reserved) || !options_.max_cost;
+  return WriteReservation(job, job.reserved) || !options_.max_cost ? Leave::kSend : Leave::kNever;
+}
+
+// Runs on the service's thread after an attempt that will be repeated: until then only lost attempts can be billed.
+void Coder::Waits(Job& job, const Losses& losses) {
+  const double lost = LostCost(job, losses);
+  {
+    const std::lock_guard lock(mutex_);
+    budget_.SetAside(&job.reserved, lost);
+    if (std::exchange(job.in_flight, false)) --in_flight_;
+  }
+  WriteReservation(job, lost);
 }
 
 // The highest possible cost of one attempt.
@@ -173,42 +130,38 @@ void Coder::Count(const Job& job, Completion& completion) {
 void Coder::Receive(const JobPointer& job, Completion completion) {
   const bool answered = completion.outcome == Completion::Outcome::kAnswered;
   if (answered) Count(*job, completion);
-  const double lost = LostCost(*job, {completion.lost_attempts, completion.lost_silent, completion.lost_bytes});
-  const double cost = lost + completion.cost.value_or(options_.price.Of(
-                                 completion.prompt_tokens, completion.completion_tokens, completion.cached_tokens));
-  const bool no_budget = completion.failure == "budget";  // held again until it fits the budget
+  const double lost = LostCost(*job, completion.lost);
+  job->cost = lost + completion.cost.value_or(options_.price.Of(completion.prompt_tokens, completion.completion_tokens,
+                                                                completion.cached_tokens));
+  const bool no_budget = completion.failure == "budget";
   const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
   std::string unkept = no_budget ? job->unwritten : "";
-  if (keep || cost > 0) {
-    const int64_t reservation = std::exchange(job->reservation, 0);
-    const std::string why =
-        Keep(*job, {.completion = completion, .cost = cost, .lost_cost = lost, .reservation = reservation}, keep,
-             /*paid=*/true);
+  if (keep || job->cost > 0) {
+    const std::string why = Keep(
+        *job, {.completion = completion, .cost = job->cost, .lost_cost = lost, .reservation = job->reservation}, keep,
+        /*paid=*/true);
     if (!why.empty()) unkept = why;
   } else {
     WriteReservation(*job, 0);
   }
-  job->lost_cost += lost;
   {
     const std::lock_guard lock(mutex_);
-    budget_.Settle(job->reserved, cost);
+    budget_.SetAside(&job->reserved, 0);
+    budget_.Spend(job->cost);
     lost_cost_ += lost;
+    if (std::exchange(job->in_flight, false)) --in_flight_;
   }
   if (answered && reports_.metric) {
     reports_.metric("coder/answer_seconds", completion.answer_seconds);
     reports_.metric("coder/attempts", completion.attempts);
   }
   if (reports_.metric && options_.price_known) reports_.metric("coder/lost_cost", lost);
-  if (!unkept.empty() && options_.max_cost) {
-    job->Fail(KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unkept));
-    return SendHeld();
-  }
-  if (no_budget) {
-    job->Lose(completion, cost);
-    return Hold(job);
-  }
-  Use(job, completion, cost, /*reused=*/false);
-  SendHeld();
+  if (!unkept.empty() && options_.max_cost)
+    return job->Fail(KGRPO_ERROR_UNAVAILABLE, "the coder's spending cannot be recorded in " + run_->file().string() +
+                                                  " (" + unkept +
+                                                  "), so a resumed run could exceed max_cost: make room, then resume");
+  if (no_budget) return job->Fail(KGRPO_ERROR_BUDGET, BudgetMessage(MostCost(*job)));
+  job->Take(completion, /*reused=*/false);
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -1,8 +1,8 @@
 // The client of a service with OpenAI's chat completions API: many calls in flight on one thread of its own, with
-// limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_service.md
+// limits, retries and probes during outages. Called by the plugin for every request to the coder; docs/coder_service.md
 // describes it for operators.
 //
-// A call waits for a free place (max_concurrency), for the rate limits and for the breaker; then it is posted. A
+// A call waits for a free place (max_concurrency) and for the rate limits; then it is posted. A
 // temporary failure is retried after a backoff with full jitter, at most max_attempts times. During an outage of the
 // whole service calls wait, and one at a time is sent as a probe. Only an outage of max_outage_seconds ends the run.
 #pragma once
@@ -50,11 +50,11 @@ struct ClientOptions {
   double backoff_cap_seconds = 30;
 
   // --- outages ---
-  // Consecutive failures, of at least three requests, that open the breaker. Until the service is first reached, the
+  // Consecutive failures, of at least three requests, that are an outage. Until the service is first reached, the
   // smaller of this and max_attempts, of any number of requests.
-  uint32_t breaker_failures = 8;
-  double breaker_pause_seconds = 5;  // before the first probe; doubled after each that fails
-  double breaker_pause_cap_seconds = 60;
+  uint32_t outage_failures = 8;
+  double probe_pause_seconds = 5;  // before the first probe; doubled after each that fails
+  double probe_pause_cap_seconds = 60;
   double max_outage_seconds = 3600;      // after this, waiting requests are answered kFatal
   double max_first_outage_seconds = 60;  // the same while the service has never been reached: a wrong base_url
 
@@ -67,20 +67,28 @@ struct ClientOptions {
   std::function<void(const std::string& message)> retry_notice;
 };
 
-// A request's attempts that the service accepted but that gave no answer. The service may bill them.
+// A request's attempts that the service accepted but that gave no answer; it may bill them. An attempt counts if a
+// successful answer began, or if it was sent completely and then timed out or was cancelled. It does not count if the
+// connection closed before any response, or if the response was a web page.
 struct Losses {
   uint32_t attempts = 0;
   uint32_t silent = 0;  // of these attempts, those without any text
   uint64_t bytes = 0;   // of text received by the others
 };
 
+// Whether an attempt may be sent.
+enum class Leave {
+  kSend,
+  kWait,   // this request and later ones wait until one in flight has its outcome
+  kNever,  // the request is answered kFailed, with the failure "budget"
+};
+
 struct CompletionRequest {
   std::string body;  // the JSON object to POST, without "stream" and "stream_options": the client adds what it needs
   uint64_t tokens_at_most = 0;  // prompt estimate + max_tokens, for the tokens-a-minute limit
-  // Both are called on the client's thread and may be empty. `may_send`: called before each attempt; if it returns
-  // false, the request is answered kFailed with the failure "budget". `waits`: called when an attempt failed and will
-  // be retried; this request is not in flight until then.
-  std::function<bool(const Losses& so_far)> may_send = {};
+  // Both are called on the client's thread and may be empty. `may_send`: called before each attempt. `waits`: called
+  // when an attempt failed and will be retried; this request is not in flight until then.
+  std::function<Leave(const Losses& so_far)> may_send = {};
   std::function<void(const Losses& so_far)> waits = {};
 };
 
@@ -111,16 +119,13 @@ struct Completion : Answer {
   double seconds = 0;         // from Send to the outcome, including waiting and retries
   double answer_seconds = 0;  // of the last attempt alone
   uint32_t attempts = 0;
-  // Attempts that the service accepted but that gave no answer; it may bill them. An attempt counts if a successful
-  // answer began, or if it was sent completely and then timed out or was cancelled. It does not count if the connection
-  // closed before any response, or if the response was a web page.
-  uint32_t lost_attempts = 0;
-  uint64_t lost_bytes = 0;   // of text received by the lost attempts
-  uint32_t lost_silent = 0;  // of the lost attempts, those without any text
-  int http_status = 0;       // of the last attempt; 0: no HTTP answer
-  std::string failure;       // why there is no answer, as one word; see client/failure.h
-  std::string message;       // why there is no answer, or no text in it, for messages; never contains a secret
+  Losses lost;
+  int http_status = 0;  // of the last attempt; 0: no HTTP answer
+  std::string failure;  // why there is no answer, as one word; see client/failure.h
+  std::string message;  // why there is no answer, or no text in it, for messages; never contains a secret
 };
+
+class Dispatcher;
 
 // Owns one thread. Send and Cancel: [any thread], from within a callback too. Callbacks run on the client's
 // thread, one at a time; they must neither throw, nor block for long, nor destroy the client.
@@ -148,8 +153,7 @@ class CompletionClient {
   const std::string& Address() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Dispatcher> dispatcher_;
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -7,7 +7,6 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
@@ -40,11 +39,8 @@ bool IsReasoningModel(std::string_view model) {
 }
 
 bool IsVariableName(const std::string& name) {
-  if (name.empty() || name.size() > 64 || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return c == '_' || std::isdigit(static_cast<unsigned char>(c)) != 0 ||
-           std::isupper(static_cast<unsigned char>(c)) != 0;
-  });
+  return !name.empty() && name.size() <= 64 && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos;
 }
 
 // Why the text is not a key, such as quotes or a header's name copied with it. Empty: it may be one.
@@ -136,7 +132,8 @@ class OptionsReader {
       options_.seed_of_sample = seed == "sample";
       if (!options_.seed_of_sample) Refuse("seed", "expected an integer, \"sample\" or null");
     }
-    options_.continuations = json_.at("continuations").get<uint32_t>();
+    if (json_.at("continuations").is_number())
+      Refuse("continuations", "it was removed: an answer in parts costs more than a larger max_tokens, so raise that");
     options_.extra_body = json_.at("extra_body");
     // In place of max_tokens, for a reasoning model that has another name.
     if (const auto most = options_.extra_body.find("max_completion_tokens"); most != options_.extra_body.end()) {
@@ -146,16 +143,13 @@ class OptionsReader {
         options_.max_tokens = most->get<uint64_t>();
       options_.max_tokens_field = "max_completion_tokens";
     }
-    constexpr std::array<std::string_view, 8> kOurs = {"model", "messages", "temperature",    "max_tokens",
-                                                       "seed",  "stream",   "stream_options", "n"};
-    for (const auto& [key, value] : options_.extra_body.items()) {
-      if (key == "n") {
-        Refuse("extra_body", "n: one answer is read of each request; more would be paid for and thrown away");
-      } else if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end()) {
-        Refuse("extra_body",
-               key + " is the plugin's own: " +
-                   (key == "messages" ? "write prompt.system and prompt.user" : "use the option of that name"));
-      }
+    for (const std::string key :
+         {"model", "messages", "temperature", "max_tokens", "seed", "stream", "stream_options", "n"}) {
+      if (!options_.extra_body.contains(key)) continue;
+      Refuse("extra_body", key == "n" ? "n: one answer is read of each request; more would be paid for and thrown away"
+                                      : key + " is the plugin's own: " +
+                                            (key == "messages" ? "write prompt.system and prompt.user"
+                                                               : "use the option of that name"));
     }
     std::vector<std::string> secrets;
     FindSecrets(options_.extra_body, "", secrets);

@@ -35,8 +35,7 @@ struct CoderOptions {
   coder_shared::PromptOptions prompt;
 
   // --- the answer, its cost and its recording ---
-  uint32_t continuations = 0;  // further requests for the rest of an answer that was cut off
-  Price price;                 // of the model; zero if not given
+  Price price;  // of the model; zero if not given
   bool price_known = false;
   std::optional<double> max_cost;  // US dollars; this rank's equal share of the run's limit
   uint32_t ranks = 1;              // the ranks that share the limit

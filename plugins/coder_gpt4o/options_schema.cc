@@ -38,8 +38,8 @@ constexpr std::string_view kBefore = R"json({
 
     "prompt": )json";
 constexpr std::string_view kAfter = R"json(,
-    "continuations": {"title": "continuations", "type": "integer", "minimum": 0, "maximum": 16, "default": 0,
-      "description": "How many times to ask for the rest of an answer that was cut off at max_tokens."},
+    "continuations": {"title": "removed", "type": ["integer", "null"], "default": null,
+      "description": "Gone: raise max_tokens, which costs less than an answer in parts."},
 
     "prices": {"title": "prices", "type": "object", "default": {},
       "description": "By model, in US dollars per million tokens: {gpt-4o: {prompt: 2.5, completion: 10}}. Prices of other models are ignored. A cost that the service states (OpenRouter, xAI, LiteLLM) is used instead.",

@@ -9,8 +9,8 @@
 #include "coder_gpt4o/recording.h"
 #include "coder_shared/request.h"
 
-#include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -68,17 +68,13 @@ void CheckCache(const std::string& named) {
 std::vector<std::shared_ptr<Recording>> OpenFormer(const std::filesystem::path& own, const kgrpo::Collective& ranks) {
   namespace fs = std::filesystem;
   const fs::path artifacts = ranks.rank() == 0 ? own.parent_path() : own.parent_path().parent_path();
-  constexpr std::string_view kPrefix = "rank-";
   std::vector<std::shared_ptr<Recording>> former;
   for (const fs::directory_entry& entry : fs::directory_iterator(artifacts)) {
-    const std::string name = entry.path().filename().string();
     const fs::path file = entry.path() / own.filename() / coder_gpt4o::kRecordingName;
-    if (!name.starts_with(kPrefix) || !fs::exists(file)) continue;
-    uint32_t rank = 0;
-    const char* const end = name.data() + name.size();
-    const auto [parsed, error] = std::from_chars(name.data() + kPrefix.size(), end, rank);
-    if (error != std::errc() || parsed != end || rank < ranks.size() || rank % ranks.size() != ranks.rank()) continue;
-    former.push_back(std::make_shared<Recording>(file, Recording::Access::kReadWrite));
+    unsigned rank = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "rank-%u", &rank) != 1 || !fs::exists(file)) continue;
+    if (rank >= ranks.size() && rank % ranks.size() == ranks.rank())
+      former.push_back(std::make_shared<Recording>(file, Recording::Access::kReadWrite));
   }
   return former;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -125,9 +126,9 @@ RecordedCompletion Read(const Statement& row) {
   return recorded;
 }
 
-constexpr const char* kColumns =
+constexpr const char* kRow =
     "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, "
-    "cost, answer_seconds, attempts, http_status, failure, message, paid FROM exchanges WHERE digest = ?";
+    "cost, answer_seconds, attempts, http_status, failure, message, paid FROM exchanges WHERE id = ?";
 
 }  // namespace
 
@@ -187,38 +188,30 @@ Recording::~Recording() {
 
 std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request, Match match) {
   // A replay accepts the answers of any service; otherwise only those of the request's own service count.
-  const bool of_service = match != Match::kContent;
-  const std::string same_service = of_service ? " AND service = ?" : "";
-  const std::string columns = kColumns + same_service;
+  const bool any_service = match == Match::kContent;
+  const std::string sample = std::to_string(request.sample);
   const std::lock_guard lock(mutex_);
+  std::vector<int64_t> answers, failures;
+  int64_t own_answer = 0, own_failure = 0;  // the newest
   {
-    // An answer is preferred to a failure, then the newest.
-    Statement same(*database_, columns + " AND sample = ? ORDER BY answered DESC, id DESC");
-    same << request.digest;
-    if (of_service) same << request.service;
-    same << std::to_string(request.sample);
-    if (same.Step()) {
-      RecordedCompletion found = Read(same);
-      if (match == Match::kContent || found.completion.outcome == Completion::Outcome::kAnswered) return found;
+    Statement rows(*database_,
+                   "SELECT id, answered, sample FROM exchanges WHERE digest = ? AND (? OR service = ?) ORDER BY id");
+    rows << request.digest << any_service << request.service;
+    while (rows.Step()) {
+      const bool answered = rows.Integer(1) != 0;
+      (answered ? answers : failures).push_back(rows.Integer(0));
+      if (rows.Text(2) == sample) (answered ? own_answer : own_failure) = rows.Integer(0);
     }
   }
-  if (match == Match::kSample) return std::nullopt;
-  Statement count(*database_, "SELECT count(*) FROM exchanges WHERE digest = ?" + same_service + " AND answered = ?");
-  for (const bool answered : {true, false}) {
-    if (!answered && match == Match::kAnswered) break;
-    count << request.digest;
-    if (of_service) count << request.service;
-    count << answered;
-    const uint64_t found = count.Step() ? static_cast<uint64_t>(count.Integer(0)) : 0;
-    count.Run();
-    if (found == 0) continue;
-    Statement row(*database_, columns + " AND answered = ? ORDER BY id LIMIT 1 OFFSET ?");
-    row << request.digest;
-    if (of_service) row << request.service;
-    row << answered << request.sample % found;
-    if (row.Step()) return Read(row);
-  }
-  return std::nullopt;
+  const auto any = [&](const std::vector<int64_t>& ids) { return ids.empty() ? 0 : ids[request.sample % ids.size()]; };
+  int64_t id = own_answer;
+  if (id == 0 && match == Match::kContent) id = own_failure;
+  if (id == 0 && match != Match::kSample) id = any(answers);
+  if (id == 0 && match == Match::kContent) id = any(failures);
+  if (id == 0) return std::nullopt;
+  Statement row(*database_, kRow);
+  row << id;
+  return row.Step() ? std::optional(Read(row)) : std::nullopt;
 }
 
 void Recording::Change(const std::function<void()>& change) {
@@ -230,25 +223,17 @@ void Recording::Change(const std::function<void()>& change) {
   failed_ = false;
 }
 
-int64_t Recording::Reserve(const RecordedRequest& request, double cost) {
+int64_t Recording::Reserve(const RecordedRequest& request, double cost, int64_t reservation) {
   const std::lock_guard lock(mutex_);
-  int64_t reservation = 0;
   Change([&] {
+    if (reservation != 0) (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << reservation).Run();
+    reservation = 0;
+    if (cost <= 0) return;
     Statement insert(*database_, "INSERT INTO in_flight(digest, sample, cost, sent_at) VALUES(?, ?, ?, ?)");
     (insert << request.digest << std::to_string(request.sample) << cost << UnixNow()).Run();
     reservation = sqlite3_last_insert_rowid(database_->raw());
   });
   return reservation;
-}
-
-void Recording::Raise(int64_t reservation, double cost) {
-  const std::lock_guard lock(mutex_);
-  Change([&] { (Statement(*database_, "UPDATE in_flight SET cost = ? WHERE id = ?") << cost << reservation).Run(); });
-}
-
-void Recording::Release(int64_t reservation) {
-  const std::lock_guard lock(mutex_);
-  Change([&] { (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << reservation).Run(); });
 }
 
 LeftInFlight Recording::BookLeftInFlight() {
@@ -297,16 +282,10 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
   });
 }
 
-double Recording::Spent() {
+Spending Recording::Spent() {
   const std::lock_guard lock(mutex_);
-  Statement select(*database_, "SELECT cost FROM spending");
-  return select.Step() ? select.Real(0) : 0;
-}
-
-double Recording::LostCost() {
-  const std::lock_guard lock(mutex_);
-  Statement select(*database_, "SELECT lost_cost FROM spending");
-  return select.Step() ? select.Real(0) : 0;
+  Statement select(*database_, "SELECT cost, lost_cost FROM spending");
+  return select.Step() ? Spending{select.Real(0), select.Real(1)} : Spending{};
 }
 
 uint64_t Recording::Exchanges() {

@@ -36,6 +36,12 @@ struct RecordedCompletion {
   int64_t reservation = 0;  // the reservation that this replaces; 0: none
 };
 
+// US dollars.
+struct Spending {
+  double cost = 0;
+  double lost_cost = 0;  // the part for attempts that gave no answer
+};
+
 // Calls that a process had in flight when it was killed, and the most that they can have cost, in US dollars.
 struct LeftInFlight {
   uint64_t calls = 0;
@@ -68,12 +74,9 @@ class Recording {
   std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
 
   // Records the highest possible cost of a request before it is sent, so that a later process finds it if this one is
-  // killed. Returns the reservation's number. Only for a run's own recording, which one process at a time writes to.
-  int64_t Reserve(const RecordedRequest& request, double cost);
-  // Sets a reservation to a new highest cost.
-  void Raise(int64_t reservation, double cost);
-  // Removes the reservation of a request that was not sent or has cost nothing.
-  void Release(int64_t reservation);
+  // killed; in place of an earlier `reservation`, if that is not 0. A cost of 0 leaves none. Returns the number of the
+  // reservation. Only for a run's own recording, which one process at a time writes to.
+  int64_t Reserve(const RecordedRequest& request, double cost, int64_t reservation = 0);
   // Turns the reservations left by a killed process into spending and lost cost. Call before the first Reserve.
   LeftInFlight BookLeftInFlight();
 
@@ -82,9 +85,7 @@ class Recording {
   // `patience`.
   void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
-  // The recorded spending of this process and earlier ones, in US dollars.
-  double Spent();
-  double LostCost();  // the part for attempts that gave no answer
+  Spending Spent();  // by this process and earlier ones
   uint64_t Exchanges();
 
   const std::filesystem::path& file() const { return file_; }

@@ -61,8 +61,7 @@ Found CutOffAs(const char* what, const Parts& parts, bool applies) {
   if (!applies) return std::nullopt;
   if (IsCutOff(parts.given.finish_reason)) {
     return As(KGRPO_CODER_TRUNCATED, "the answer was cut off at the limit of its tokens (finish_reason \"" +
-                                         OneLine(parts.given.finish_reason) +
-                                         "\"): raise max_tokens, or set continuations");
+                                         OneLine(parts.given.finish_reason) + "\"): raise max_tokens");
   }
   return As(KGRPO_CODER_TRUNCATED,
             std::string(what) + " is incomplete, although the service does not report that it cut it off");
@@ -77,7 +76,7 @@ const Candidate* Chosen(const Parts& parts) {
     if (candidate->standing == Standing::kRejected || (chosen != nullptr && candidate->standing == Standing::kOld))
       continue;
     const bool open = !candidate->closed && IsCutOff(parts.given.finish_reason);
-    const bool must_balance = !candidate->closed || candidate->within || parts.given.joined;
+    const bool must_balance = !candidate->closed || candidate->within;
     if (open || (must_balance && !IsBalanced(candidate->source)) || Essence(candidate->source) == given) continue;
     chosen = &*candidate;
     if (chosen->standing == Standing::kAnswer) break;
@@ -88,6 +87,9 @@ const Candidate* Chosen(const Parts& parts) {
 // A later version of the kernel that was cut off: the answer takes the earlier one back.
 Found LaterCutOff(const Parts& parts) {
   const Candidate* chosen = Chosen(parts);
+  const bool cut_code = FindAny(parts.last, "__global__|#include <|extern \"C\"") < parts.last.size();
+  if (chosen != nullptr && IsCutOff(parts.given.finish_reason) && (parts.no_patch == kCutOff || cut_code))
+    return CutOffAs("", parts, true);
   if (chosen == nullptr || parts.blocks.empty() || chosen->block + 1 >= parts.blocks.size()) return std::nullopt;
   const CodeBlock& last = parts.blocks.back();
   const std::string_view code = Trimmed(last.text);
@@ -95,7 +97,9 @@ Found LaterCutOff(const Parts& parts) {
   if (last.closed || (!IsCutOff(parts.given.finish_reason) && ends)) return std::nullopt;
   if (StandingOf(last) != Standing::kAnswer) return std::nullopt;
   const std::string title = Lower(last.heading);
-  const bool usage = FindAny(title, "usage|example|test|bench|how to|compile") < title.size();
+  const bool usage =
+      FindAny(title, "usage|example|test:|tests|a test|to test|testing|test program|test code|bench|how to|compile") <
+      title.size();
   const Names begun = NamesOf(last.text), whole = NamesOf(chosen->source);
   const bool again = std::any_of(begun.defined.begin(), begun.defined.end(),
                                  [&](const auto& n) { return whole.defined.count(n) > 0; });
@@ -144,11 +148,6 @@ Found CutOff(const Parts& parts) {
 
 Found Unfinished(const Parts& parts) {
   return As(KGRPO_CODER_NO_CODE, "the answer ends within its thoughts", parts.unfinished);
-}
-
-Found NotJoined(const Parts& parts) {
-  return As(KGRPO_CODER_NO_CODE, "the parts of the continued answer do not join to a kernel",
-            parts.given.joined && !parts.candidates.empty());
 }
 
 Found NotCpp(const Parts& parts) {
@@ -244,7 +243,6 @@ constexpr Form kForms[] = {{"refused", Refused},
                            {"said", Said},
                            {"cut off", CutOff},
                            {"unfinished thoughts", Unfinished},
-                           {"not joined", NotJoined},
                            {"parts left out", PartsLeftOut},
                            {"not C++", NotCpp},
                            {"other function", OtherFunction},

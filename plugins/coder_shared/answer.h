@@ -13,7 +13,6 @@ struct AnswerText {
   std::string_view text;
   std::string_view refusal;        // the service's own words; mostly empty
   std::string_view finish_reason;  // "stop", "length", "content_filter", ...; may be empty
-  bool joined = false;             // the text was joined from several answers (continuation.h)
 };
 
 // The required content of an answer.

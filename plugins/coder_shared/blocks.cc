@@ -133,7 +133,7 @@ class FenceReader {
         StartsWithAny(Lower(heading_),
                       "that |this |it |wait|actually|oops|hmm|no,|but |however|the above|unfortunately") > 0)
       remark_ += std::exchange(heading_, "") + '\n';
-    if (const size_t end = heading_.find_last_of(".!?", heading_.size() - std::min<size_t>(heading_.size(), 2));
+    if (const size_t end = heading_.find_last_of(".!?;", heading_.size() - std::min<size_t>(heading_.size(), 2));
         heading_.ends_with(':') && end < heading_.size() && heading_[end + 1] == ' ') {
       remark_ += heading_.substr(0, end + 1) + '\n';
       heading_.erase(0, end + 2);

@@ -5,7 +5,6 @@
 #include "cuda_source/lexer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -62,45 +61,23 @@ std::string EscapedLineEnds(std::string code) {
   return code;
 }
 
-// The length of the HTML entity at the text's beginning, 0 if there is none, and the character that it stands for.
-size_t EntityAt(std::string_view text, char* character) {
-  constexpr std::pair<std::string_view, char> kNames[] = {{"lt", '<'},   {"gt", '>'},    {"amp", '&'},
-                                                          {"quot", '"'}, {"apos", '\''}, {"nbsp", ' '}};
-  const size_t end = text.substr(0, 9).find(';');
-  if (!text.starts_with('&') || end == std::string_view::npos) return 0;
-  const std::string name = Lower(text.substr(1, end - 1));
-  for (const auto& [known, meant] : kNames) {
-    if (name == known) return *character = meant, end + 1;
-  }
-  const size_t digits = name.starts_with("#x") ? 2 : 1;
-  int code = 0;
-  const char* last = name.data() + name.size();
-  if (!name.starts_with('#') || name.size() == digits) return 0;
-  if (std::from_chars(name.data() + digits, last, code, digits == 2 ? 16 : 10).ptr != last) return 0;
-  if (code == 0xA0) code = ' ';
-  *character = static_cast<char>(code);
-  return code >= ' ' && code < 0x7F ? end + 1 : 0;
-}
-
 // Entities stand in the code itself, not only in its comments and literals.
 std::string Entities(std::string code) {
-  char character = 0;
+  static const Pairs kEntities = {{"&lt;", "<"},    {"&gt;", ">"},   {"&amp;", "&"},  {"&quot;", "\""}, {"&apos;", "'"},
+                                  {"&nbsp;", " "},  {"&#60;", "<"},  {"&#62;", ">"},  {"&#38;", "&"},   {"&#34;", "\""},
+                                  {"&#39;", "'"},   {"&#160;", " "}, {"&#x3c;", "<"}, {"&#x3e;", ">"},  {"&#x26;", "&"},
+                                  {"&#x22;", "\""}, {"&#x27;", "'"}, {"&#xa0;", " "}, {"&#x3C;", "<"},  {"&#x3E;", ">"},
+                                  {"&#X3C;", "<"},  {"&#X3E;", ">"}};
   for (int escaped = 0; escaped < 2; ++escaped) {
     const auto tokens = Lex(code).tokens;
-    if (std::none_of(tokens.begin(), tokens.end(), [&](const Token& token) {
-          const bool directive = token.kind == Token::Kind::kDirective;
-          const size_t at = directive ? std::min(token.text.find('&'), token.text.size()) : 0;
-          return (directive || token.Is("&")) &&
-                 EntityAt(std::string_view(code).substr(token.begin + at), &character) > 0;
-        }))
-      break;
-    std::string plain;
-    for (size_t at = 0; at < code.size();) {
-      const size_t length = EntityAt(std::string_view(code).substr(at), &character);
-      plain += length > 0 ? character : code[at];
-      at += std::max<size_t>(length, 1);
-    }
-    code = std::move(plain);
+    const auto has = [&](const Token& token) {
+      const size_t at = token.kind == Token::Kind::kDirective ? token.text.find('&') : token.Is("&") ? 0 : code.npos;
+      const std::string_view rest = std::string_view(code).substr(std::min(token.begin + at, code.size()));
+      return at < code.npos && std::any_of(kEntities.begin(), kEntities.end(),
+                                           [&](const auto& entity) { return rest.starts_with(entity.first); });
+    };
+    if (std::none_of(tokens.begin(), tokens.end(), has)) break;
+    code = Replaced(code, kEntities);
   }
   return code;
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,48 +29,37 @@ enum class Sign {
 // Words that say that code is as it was, or missing; words for code; words between them. English, Spanish, Portuguese,
 // French, German, Italian.
 constexpr string_view kSame =
-    " existing changes changed same unchanged unmodified identical previous previously original originally rest remain "
-    "remains "
-    "remaining omitted omit elided skipped snip snipped brevity before above earlier ditto idem etc placeholder todo "
-    "fixme tbd untouched resto restante igual existente omitido omitida omitidos cambios cambio mismo misma anterior "
-    "anteriores reste inchange inchangé existant identique omis unverändert unveraendert unverändertem rest "
-    "bestehender "
-    "bestehend bisher bisherig bisheriger gleich gleicher wie zuvor oben invariato invariata inalterado inalterada "
-    "mesmo alterações alteracoes mudanças weggelassen gekürzt truncated shortened abbreviated modified modification "
-    "modifications continued continues "
-    "précédemment usual repeated edits exercise unveränderter ongewijzigd zmian değişmedi modificaciones modificación "
-    "xxx missing stub kept retained ";
+    " existing changes changed same unchanged unmodified identical previous previously original originally rest "
+    "remain remains remaining omitted omit elided skipped snip snipped brevity before above earlier ditto idem etc "
+    "placeholder todo fixme tbd untouched resto restante igual existente omitido omitida omitidos cambios cambio "
+    "mismo misma anterior anteriores reste inchange inchangé existant identique omis unverändert unveraendert "
+    "unverändertem rest bestehender bestehend bisher bisherig bisheriger gleich gleicher wie zuvor oben invariato "
+    "invariata inalterado inalterada mesmo alterações alteracoes mudanças weggelassen gekürzt truncated shortened "
+    "abbreviated modified modification modifications continued continues précédemment usual repeated edits exercise "
+    "unveränderter ongewijzigd zmian değişmedi modificaciones modificación xxx missing stub kept retained ";
 constexpr string_view kCode =
     " code codes kernel kernels function functions body bodies loop loops helper helpers implementation "
-    "implementations "
-    "logic part parts section block definition definitions declaration declarations include includes header headers "
-    "reduction reductions pass step steps stage setup initialization initialisation init computation compute "
-    "calculation algorithm launch launcher launchers host device file source struct structs stuff work version lines "
-    "sections "
-    "line content contents things warp sum max maximum epilogue prologue code. código codigo función funcion "
-    "código. implementación fonction corps suite der funktion teil schleife teile codice funzione reducción ";
+    "implementations logic part parts section block definition definitions declaration declarations include "
+    "includes header headers reduction reductions pass step steps stage setup initialization initialisation init "
+    "computation compute calculation algorithm launch launcher launchers host device file source struct structs "
+    "stuff work version lines sections line content contents things warp sum max maximum epilogue prologue code. "
+    "código codigo función funcion código. implementación fonction corps suite der funktion teil schleife teile "
+    "codice funzione reducción ";
 constexpr string_view kGlue =
     " the of as is are was were it its in to for and all from here there this that your with your my our a an at by "
     "be been being not no nothing keep keeps leave left stay stays add fill put insert write implement implemented "
     "complete goes go see like exactly way how me bez below shown show given provided other everything else more so "
-    "forth nothing "
-    "stays wie bleibt up same just only "
-    "still now on full entire whole actual paste reuse use based first second continue continued del de la el los "
-    "las que sin como en du le les sans modification modifications comme avant et der die das den ohne änderung "
-    "änderungen sem come prima o os aqui ici hier b refer ";
-constexpr string_view kForeign =  // parts of words
-    "\u4e0d\u53d8|\u7701\u7565|\u540c\u4e0a|\u5176\u4f59|\u5176\u4ed6\u4ee3\u7801|\u5176\u5b83\u4ee3\u7801|"
-    "\u73b0\u6709|\u539f\u6709|\u539f\u4ee3\u7801|\u539f\u6765|\u539f\u59cb|\u4fdd\u6301|\u4e4b\u524d|"  // Chinese
-    "\u65e2\u5b58|\u5909\u66f4\u306a\u3057|\u540c\u3058|\u305d\u306e\u307e\u307e|\u4ee5\u4e0b\u7565|\u540c\u69d8|"
-    "\u6b8b\u308a|"  // Japanese
-    "\uae30\uc874|\uc0dd\ub7b5|\ub3d9\uc77c|\uadf8\ub300\ub85c|\ub098\uba38\uc9c0|\ubcc0\uacbd \uc5c6\uc74c|"  // Korean
-    "\u043e\u0441\u0442\u0430\u043b\u044c\u043d|\u0431\u0435\u0437 \u0438\u0437\u043c\u0435\u043d\u0435\u043d|"
-    "\u043a\u0430\u043a \u0440\u0430\u043d\u044c\u0448\u0435|\u0441\u0443\u0449\u0435\u0441\u0442\u0432\u0443|"
-    "\u043f\u0440\u043e\u043f\u0443\u0449\u0435\u043d|\u0442\u043e\u0442 \u0436\u0435|\u0442\u043e "
-    "\u0436\u0435|\u0442\u0430\u043a\u043e\u0439 "
-    "\u0436\u0435|\u043f\u0440\u0435\u0436\u043d";  // Russian
+    "forth nothing stays wie bleibt up same just only still now on full entire whole actual paste reuse use based "
+    "first second continue continued del de la el los las que sin como en du le les sans modification modifications "
+    "comme avant et der die das den ohne änderung änderungen sem come prima o os aqui ici hier b refer ";
+// Parts of words: Chinese, Japanese, Korean, Russian.
+constexpr string_view kForeign =
+    "不变|省略|同上|其余|其他代码|其它代码|现有|原有|原代码|原来|原始|保持|之前|既存|変更なし|同じ|そのまま|以下略|"
+    "同様|残り|기존|"
+    "생략|동일|그대로|나머지|변경 없음|остальн|без изменен|как раньше|существу|пропущен|"
+    "тот же|то же|такой же|прежн";
 
-constexpr string_view kInvariant = "\u4e0d\u53d8\u91cf";  // "loop invariant" contains the Chinese "unchanged"
+constexpr string_view kInvariant = "不变量";  // "loop invariant" contains the Chinese "unchanged"
 
 bool IsIn(string_view list, const std::string& word) { return Contains(list, " " + word + " "); }
 
@@ -111,39 +99,29 @@ Sign SignIn(string_view comment) {
   std::string lower = Lower(inside);
   if (const size_t at = lower.find(kInvariant); at < lower.size()) lower.erase(at, kInvariant.size());
   const bool foreign = FindAny(lower, kForeign) < lower.size();
-  const auto count = [&](string_view list) {
-    return std::count_if(words.begin(), words.end(), [&](const std::string& word) { return IsIn(list, word); });
-  };
-  const bool same = count(kSame) > 0;
-  const auto known = std::count_if(words.begin(), words.end(), [&](const std::string& word) {
-    return IsIn(kSame, word) || IsIn(kCode, word) || IsIn(kGlue, word);
-  });
-  const bool all = known == static_cast<std::ptrdiff_t>(words.size());
-  const std::string joined = " " + [&] {
-    std::string text;
-    for (const std::string& word : words) text += word + " ";
-    return text;
-  }();
-  // "your code here", "implement the loop": what is to be written.
-  const bool to_write = all && FindAny(joined,
-                                       " code here | goes here | here goes | your code | implement | fill in | "
-                                       "code goes | logic here | implementation here | not shown | paste | "
-                                       "more code | and so on | and so forth ") < joined.size();
-  // The prompt calls the given kernel B.
-  const bool given = all && FindAny(joined, " in b | like b | see b | kernel b | from b ") < joined.size();
-  const bool insert = all && words.back() == "here" && IsIn(" insert put add place write copy do the your ", words[0]);
-  const bool says = FindAny(joined,
-                            " unchanged | omitted | elided | for brevity | as before | as above | not shown | "
-                            "no changes | no change | left out | stays the same | remains the same | remain the "
-                            "same | kept as | keep as | as is | snip | as in the original | goes here | "
-                            "same as | identical to | rest of the ") < joined.size();
-  const bool at_end = same && words.size() <= 8 &&
-                      FindAny(joined,
-                              "unchanged |omitted |elided |brevity |as before |as above |the same |as is |"
-                              "not shown |from above ") < joined.size() &&
-                      IsIn(kSame, words.back());
+  bool same = false, all = true;
+  std::string joined = " ";
+  for (const std::string& word : words) {
+    const bool is_same = IsIn(kSame, word);
+    same = same || is_same;
+    all = all && (is_same || IsIn(kCode, word) || IsIn(kGlue, word));
+    joined += word + ' ';
+  }
+  // What is to be written, or stands in the given kernel, which the prompt calls B.
+  const bool instead =
+      all && FindAny(joined,
+                     " code here | goes here | here goes | your code | implement | fill in | code goes | logic here | "
+                     "implementation here | not shown | paste | more code | and so on | and so forth | in b | like b | "
+                     "see b | kernel b | from b | insert | put | copy | here your | do the ") < joined.size();
+  const bool says =
+      FindAny(joined,
+              " unchanged | omitted | elided | for brevity | brevity | as before | as above | not shown | "
+              "no changes | no change | left out | the same | remain the same | kept as | keep as | as is | "
+              "snip | as in the original | goes here | same as | identical to | rest of the | from above ") <
+      joined.size();
+  const bool at_end = same && says && words.size() <= 8 && IsIn(kSame, words.back());
   if (begins && ends && (same || says || foreign)) return Sign::kSure;
-  if (foreign || to_write || insert || given || (same && all) || at_end) {
+  if (foreign || instead || (same && all) || at_end) {
     if (IsIn(" todo fixme ", words[0]) && !all) return Sign::kNone;
     return shape || ends ? Sign::kShape : Sign::kPhrase;
   }
@@ -154,7 +132,7 @@ Sign SignIn(string_view comment) {
 
 // A comment of few words that gives no reason why the code at its place went.
 bool IsShort(string_view comment) {
-  constexpr int kFew = 4;
+  constexpr int kFew = 6;
   const string_view text = Trimmed(comment);
   return std::count(text.begin(), text.end(), ' ') <= kFew &&
          FindAny(Lower(text),
@@ -278,6 +256,20 @@ std::string UndefinedType(const Tokens& tokens) {
   return "";
 }
 
+// True if a function has a variable that it never uses.
+bool HasUnusedVariable(const Tokens& tokens) {
+  std::map<string_view, size_t> count;
+  for (const Token& token : tokens) ++count[token.text];
+  Bodies bodies(tokens);
+  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    const bool declared = tokens[i].kind == Token::Kind::kIdentifier && count[tokens[i].text] == 1 &&
+                          (tokens[i - 1].kind == Token::Kind::kIdentifier || tokens[i - 1].Is("*")) &&
+                          (tokens[i + 1].Is("=") || tokens[i + 1].Is(";") || tokens[i + 1].Is("["));
+    if (declared && bodies.Contain(tokens[i].begin) && !tokens[i - 1].Is("return")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Omission LeftOut(string_view source, string_view current) {
@@ -287,39 +279,45 @@ Omission LeftOut(string_view source, string_view current) {
   Omission omission;
   const Tokens tokens = Lex(source).tokens;
   const Names names = NamesOf(source);
-  std::optional<GivenLines> given;
+  const NameSet old = NamesOf(current).defined;
+  // What a comment may stand for: the call of a function that the given kernel lacks, the use of a variable.
+  const bool idle = !names.idle.empty(), unused = HasUnusedVariable(tokens);
+  const bool new_idle =
+      std::any_of(names.idle.begin(), names.idle.end(), [&](const auto& name) { return old.count(name) == 0; });
+  const GivenLines given(current);
   Bodies bodies(tokens);
   bool above = false;  // something seems to be left out at namespace scope
   for (const Comment& comment : CommentsOf(source, tokens)) {
-    const bool in_body = bodies.Contain(comment.begin);
+    const bool in_body = bodies.Contain(comment.begin), between = Contains("{};", bodies.Last());
     const string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
     const Sign sign = SignIn(text);
-    const bool own_line = BeginsLine(source, comment.begin);
-    if (sign == Sign::kNone && names.idle.empty()) continue;
-    if (!own_line) {
-      const bool within = in_body && !Contains("{};", bodies.Last()) && sign >= Sign::kPhrase && text.starts_with("/*");
-      // As an argument or a value it stands for what does not compile without it.
-      const size_t after = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-      if (within && Contains("(,=[", bodies.Last()) && Contains(")],;", source.substr(after, 1)))
-        return {OneLine(text), ""};
-      if (within) omission.doubt = OneLine(text);
-      continue;
-    }
-    if (Contains(current, text)) continue;
     const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-    const bool at_end = next == source.size() || source[next] == '}';
-    if (!in_body && sign != Sign::kSure && !(at_end && sign != Sign::kNone)) {
-      above = above || sign >= Sign::kPhrase;
-      if (sign >= Sign::kPhrase && omission.doubt.empty()) omission.doubt = OneLine(text);
+    const auto lack = [&] { return given.At(source, comment.begin, comment.end); };
+    constexpr size_t kLeast = 5;  // bytes: "//" stands in most kernels
+    const bool was_there = text.size() >= kLeast && Contains(current, text);
+    if (!BeginsLine(source, comment.begin)) {
+      if (!in_body || sign < Sign::kPhrase) continue;
+      if (between && !was_there && lack() == GivenLines::Lack::kLines) return {OneLine(text), ""};
+      if (between || !text.starts_with("/*")) continue;
+      // As an argument or a value it stands for what does not compile without it.
+      if (Contains("(,=[", bodies.Last()) && Contains(")],;", source.substr(next, 1))) return {OneLine(text), ""};
+      omission.doubt = OneLine(text);
       continue;
     }
-    if (!given) given.emplace(current);
-    const GivenLines::Lack lack = given->At(source, comment.begin, comment.end);
-    if (lack == GivenLines::Lack::kNothing && !at_end) continue;  // all of the given kernel is there
-    const bool missing = lack == GivenLines::Lack::kLines || !names.idle.empty();
-    if (sign == Sign::kNone && lack == GivenLines::Lack::kLines && IsShort(text)) return {OneLine(text), ""};
-    if (sign >= Sign::kPhrase || (sign == Sign::kRemark && (at_end || missing))) return {OneLine(text), ""};
-    const bool doubtful = lack == GivenLines::Lack::kLines || (!names.idle.empty() && IsShort(text));
+    if (was_there) continue;
+    const bool at_end = next == source.size() || source[next] == '}';
+    bool doubtful = sign >= Sign::kPhrase;
+    if (!in_body && sign != Sign::kSure && !(at_end && sign != Sign::kNone)) {
+      above = above || doubtful;
+    } else {
+      const GivenLines::Lack found = lack();
+      if (found == GivenLines::Lack::kNothing && !at_end) continue;  // all of the given kernel is there
+      const bool lacks = found == GivenLines::Lack::kLines, is_short = IsShort(text);
+      if (doubtful || (sign == Sign::kRemark && (at_end || lacks || idle)) || (lacks && idle && is_short))
+        return {OneLine(text), ""};
+      doubtful =
+          new_idle || ((lacks || idle) && is_short) || ((lacks || unused) && sign != Sign::kNone) || (lacks && idle);
+    }
     if (doubtful && omission.doubt.empty()) omission.doubt = OneLine(text);
   }
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -337,7 +335,7 @@ Omission LeftOut(string_view source, string_view current) {
   }
   if (!names.only_launched.empty())
     return {"it launches " + *names.only_launched.begin() + ", which it does not define", ""};
-  for (const std::string& name : NamesOf(current).defined) {
+  for (const std::string& name : old) {
     const bool declared = names.declared.count(name) > 0 && names.prototypes.count(name) == 0;
     if (names.used.count(name) > 0 && names.defined.count(name) == 0 && !declared)
       return {"it uses " + name + ", which only the given kernel defines", ""};

@@ -4,25 +4,15 @@
 #include "coder_shared/thoughts.h"
 
 #include <algorithm>
-#include <charconv>
+#include <nlohmann/json.hpp>
 
 namespace kgrpo::coder_shared {
 namespace {
 
-// The character that four hexadecimal digits name; 0 if they are no such digits, or half a surrogate pair.
-long HexCode(std::string_view digits) {
-  long code = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-  const bool whole = error == std::errc() && end == digits.data() + 4;
-  return whole && (code < 0xD800 || code > 0xDFFF) ? code : 0;
-}
-
-void AppendUtf8(long code, std::string* text) {
-  const auto add = [&](long bits) { *text += static_cast<char>(bits); };
-  if (code < 0x80) return add(code);
-  add(code < 0x800 ? 0xC0 | code >> 6 : 0xE0 | code >> 12);
-  if (code >= 0x800) add(0x80 | (code >> 6 & 0x3F));
-  add(0x80 | (code & 0x3F));
+// The character, in UTF-8, that "\uXXXX" stands for; empty if it is none, or half of one.
+std::string OfEscape(std::string_view escape) {
+  const nlohmann::json parsed = nlohmann::json::parse("\"" + std::string(escape) + "\"", nullptr, false);
+  return parsed.is_string() ? parsed.get<std::string>() : "";
 }
 
 }  // namespace
@@ -38,8 +28,8 @@ std::string Unescaped(std::string_view text) {
     } else if (escape < kEscapes.size()) {
       plain += kPlain[escape];
       ++i;
-    } else if (const long code = next == 'u' ? HexCode(text.substr(i + 2, 4)) : 0; code > 0) {
-      AppendUtf8(code, &plain);
+    } else if (const std::string one = next == 'u' ? OfEscape(text.substr(i, 6)) : ""; !one.empty()) {
+      plain += one;
       i += 5;
     } else {
       plain += text[i];

@@ -212,7 +212,10 @@ void TakePatches(Parts* parts) {
     const bool other = parts->patch && IsAlternative(block);
     parts->patch = true;
     if (other || StandingOf(block) == Standing::kRejected || !parts->no_patch.empty()) return true;
-    if (!block.closed && IsCutOff(parts->given.finish_reason)) parts->no_patch = "it is cut off";
+    if (!block.closed && IsCutOff(parts->given.finish_reason)) {
+      parts->no_patch = kCutOff;
+      return true;
+    }
     std::string patched = Patched(kernel, hunks, &parts->no_patch);
     // A later version of an earlier patch applies to the given kernel.
     std::string why;
@@ -293,6 +296,14 @@ void TakeApart(Parts* parts) {
                                                                                      : parts->candidates[i].standing);
   }
   ApplyRemarks(remarks, &standings);
+  // A recommended kernel is the answer, unless a later one corrects it.
+  bool recommended = false;
+  for (size_t i = 0; i < standings.size(); ++i) {
+    const CodeBlock& block = parts->blocks[parts->candidates[i].block];
+    if (standings[i] != Standing::kAnswer) continue;
+    if (recommended && !IsRecommended(block) && !IsCorrection(block)) standings[i] = Standing::kOld;
+    recommended = recommended || IsRecommended(block);
+  }
   for (size_t i = 0; i < standings.size(); ++i) parts->candidates[i].standing = standings[i];
 }
 

@@ -26,6 +26,9 @@ struct Candidate {
   size_t block = 0;  // of Parts::blocks
 };
 
+// The reason why a patch that the limit of tokens has cut off does not apply.
+inline constexpr const char* kCutOff = "it is cut off";
+
 // An answer taken apart.
 struct Parts {
   const AnswerText& given;
@@ -66,6 +69,8 @@ std::string WithPlainApostrophes(std::string_view text);
 // What the title of a block, or a comment on its first line, says of it.
 Standing StandingOf(const CodeBlock& block);
 bool IsAlternative(const CodeBlock& block);
+bool IsRecommended(const CodeBlock& block);  // by its title: "use this"
+bool IsCorrection(const CodeBlock& block);   // of an earlier one: "wait, fixed"
 
 // What the prose after each kernel, which is remarks[i], says of it, or of one that it names: "use the first".
 void ApplyRemarks(const std::vector<std::string>& remarks, std::vector<Standing>* standings);

@@ -173,26 +173,24 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bo
   return changes && (header || told || adds) ? hunks : std::vector<Hunk>();
 }
 
-// True if the hunk's old lines stand at `at`, but for blanks at the ends of lines.
-bool Fits(const Hunk& hunk, const std::vector<std::string>& lines, size_t at) {
-  const auto without_blanks = [](std::string_view line) { return line.substr(0, line.find_last_not_of(" \t\r") + 1); };
-  return at + hunk.old_lines.size() <= lines.size() &&
-         std::equal(hunk.old_lines.begin(), hunk.old_lines.end(), lines.begin() + static_cast<std::ptrdiff_t>(at),
-                    [&](const std::string& a, const std::string& b) { return without_blanks(a) == without_blanks(b); });
-}
-
 std::string Text(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
   return text;
 }
 
-std::vector<size_t> PlacesOf(const Hunk& hunk, const std::vector<std::string>& lines) {
+// Where the hunk's old lines stand, but for blanks at the ends of lines; with `indented` at their beginnings, too.
+std::vector<size_t> PlacesOf(const Hunk& hunk, const std::vector<std::string>& lines, bool indented = false) {
   std::vector<size_t> places;
-  if (hunk.old_lines.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty()))
-    places.push_back(hunk.line);
-  for (size_t at = 0; at < lines.size() && !hunk.old_lines.empty(); ++at) {
-    if (Fits(hunk, lines, at)) places.push_back(at);
+  const std::vector<std::string>& old = hunk.old_lines;
+  if (old.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty())) places.push_back(hunk.line);
+  const auto code = [&](std::string_view line) {
+    return indented ? Trimmed(line) : line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  };
+  for (size_t at = 0; at + old.size() <= lines.size() && !old.empty(); ++at) {
+    if (std::equal(old.begin(), old.end(), lines.begin() + static_cast<std::ptrdiff_t>(at),
+                   [&](const std::string& a, const std::string& b) { return code(a) == code(b); }))
+      places.push_back(at);
   }
   return places;
 }
@@ -212,29 +210,14 @@ bool ReplaceText(const Hunk& hunk, std::vector<std::string>* lines) {
   return true;
 }
 
-// The places where the old lines stand with another indentation, the same for all; gives it to the new lines.
-std::vector<size_t> Indented(Hunk* hunk, const std::vector<std::string>& lines) {
-  const auto blanks = [](const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); };
-  const auto moved = [&](std::vector<std::string> some, const std::string& indentation, size_t removed) {
-    for (std::string& line : some) {
-      if (!Trimmed(line).empty()) line = indentation + line.substr(std::min(removed, blanks(line)));
-    }
-    return some;
-  };
-  constexpr int kMostLooks = 16;  // each at all lines
+// Gives the new lines the indentation that the old ones have in the kernel, where the first of them is `line`.
+void Indent(std::string_view line, Hunk* hunk) {
+  const auto blanks = [](std::string_view text) { return std::min(text.find_first_not_of(" \t"), text.size()); };
   const size_t own = blanks(hunk->old_lines[0]);
-  int looks = 0;
-  for (const std::string& line : lines) {
-    if (Trimmed(line) != Trimmed(hunk->old_lines[0]) || Trimmed(line).empty() || ++looks > kMostLooks) continue;
-    Hunk other = *hunk;
-    other.old_lines = moved(hunk->old_lines, line.substr(0, blanks(line)), own);
-    std::vector<size_t> places = PlacesOf(other, lines);
-    if (places.empty()) continue;
-    other.new_lines = moved(hunk->new_lines, line.substr(0, blanks(line)), own);
-    *hunk = std::move(other);
-    return places;
+  for (std::string& added : hunk->new_lines) {
+    if (!Trimmed(added).empty())
+      added = std::string(line.substr(0, blanks(line))) + added.substr(std::min(own, blanks(added)));
   }
-  return {};
 }
 
 }  // namespace
@@ -257,7 +240,10 @@ std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std
     ++number;
     std::vector<size_t> places = PlacesOf(hunk, lines);
     if (places.empty() && hunk.text && ReplaceText(hunk, &lines)) continue;
-    if (places.empty() && !hunk.old_lines.empty()) places = Indented(&hunk, lines);
+    if (places.empty() && !hunk.old_lines.empty()) {
+      places = PlacesOf(hunk, lines, /*indented=*/true);
+      if (places.size() == 1) Indent(lines[places[0]], &hunk);
+    }
     if (places.empty() && !hunk.new_lines.empty() && PlacesOf({hunk.new_lines, {}, 0, false}, lines).size() == 1)
       continue;  // it repeats an earlier one
     const size_t stated = static_cast<size_t>(static_cast<std::ptrdiff_t>(hunk.line) + moved) - 1;

@@ -18,6 +18,7 @@ using Tokens = std::vector<Token>;
 struct Type {
   std::string base;  // "" if it may be anything: a name of the source
   int pointers = 0;
+  std::string name = {};  // its last word
 };
 
 // Types of C and CUDA whose values have the same form; the first group that has all words.
@@ -53,6 +54,7 @@ Type TypeOf(const Tokens& tokens, size_t begin, size_t end) {
       words.emplace_back(tokens[i].text);
   }
   type.base = GroupOf(words);
+  if (!words.empty()) type.name = words.back();
   if (type.base.empty() && words.size() > 1) {  // the last word is the parameter's name
     words.pop_back();
     type.base = GroupOf(words);
@@ -133,8 +135,10 @@ std::string Misfit(std::string_view source, std::string_view signature) {
       misfit = "a function of the device: " + head;
     } else if (TakesTensors(tokens, begin, close)) {
       return "";  // PyTorch's form, TVM-FFI's
+    } else if (has("static")) {
+      misfit = "static, which no other file can call: " + head;
     } else if (arrow || i == begin || has("__kernel") || has("kernel") || has("fn") || has("func") || has("function") ||
-               has("def") || has("entry") || has(":")) {
+               has("def") || has("entry") || has(":") || has("public")) {
       misfit = "of another language: " + head;
     } else {
       const std::vector<Type> own = Parameters(tokens, closes, i + 1, close);
@@ -142,8 +146,16 @@ std::string Misfit(std::string_view source, std::string_view signature) {
                         std::equal(own.begin(), own.end(), parameters.begin(), [](const Type& a, const Type& b) {
                           return a.base.empty() || b.base.empty() || (a.base == b.base && a.pointers == b.pointers);
                         });
-      if (same) return "";
-      misfit = "with other parameters: " + head;
+      const auto names = [](const std::vector<Type>& types) {
+        std::vector<std::string> found;
+        for (const Type& type : types) found.push_back(type.name);
+        return found;
+      };
+      const std::vector<std::string> own_names = names(own), wanted_names = names(parameters);
+      const bool moved = own_names != wanted_names && std::is_permutation(own_names.begin(), own_names.end(),
+                                                                          wanted_names.begin(), wanted_names.end());
+      if (same && !moved) return "";
+      misfit = (same ? "with its parameters in another order: " : "with other parameters: ") + head;
     }
   }
   return misfit;

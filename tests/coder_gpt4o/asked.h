@@ -74,32 +74,32 @@ inline Completion AnswerOf(std::string text, std::string finish_reason = "stop")
   return completion;
 }
 
-// Keeps requests until the test answers them.
+// Keeps requests until the test answers them. As the client does, it sends a request when it may be sent.
 struct ScriptedService {
   struct Call {
     nlohmann::json body;
     uint64_t tokens_at_most = 0;
-    std::function<bool(const Losses&)> may_send;
+    std::function<Leave(const Losses&)> may_send;
     std::function<void(const Losses&)> waits;
     std::function<void(Completion)> done;
   };
-  std::deque<Call> calls;  // not answered yet
+  std::deque<Call> waiting;  // not sent yet
+  std::deque<Call> calls;    // not answered yet
   size_t sent = 0;
   size_t cancels = 0;
 
   Service service() {
     return {[this](CompletionRequest request, std::function<void(Completion)> done) {
-              calls.push_back({nlohmann::json::parse(request.body), request.tokens_at_most, std::move(request.may_send),
-                               std::move(request.waits), std::move(done)});
-              if (calls.back().may_send({})) ++sent;
+              waiting.push_back({nlohmann::json::parse(request.body), request.tokens_at_most,
+                                 std::move(request.may_send), std::move(request.waits), std::move(done)});
+              SendWhatMay();
             },
             [this] {
               ++cancels;
-              while (!calls.empty()) {
-                Completion completion;
-                completion.outcome = Completion::Outcome::kCancelled;
-                Answer(completion);
-              }
+              Completion completion;
+              completion.outcome = Completion::Outcome::kCancelled;
+              for (const Call& call : std::exchange(waiting, {})) call.done(completion);
+              while (!calls.empty()) Answer(completion);
             },
             "https://service/v1/chat/completions"};
   }
@@ -107,7 +107,38 @@ struct ScriptedService {
     const Call call = std::move(calls.front());
     calls.pop_front();
     call.done(std::move(completion));
+    SendWhatMay();
   }
+  // An attempt of the first call failed and may be billed: the call waits, and is sent again when it may.
+  void Lose(const Losses& lost) {
+    Call call = std::move(calls.front());
+    calls.pop_front();
+    call.waits(lost);
+    waiting.push_front(std::move(call));
+    lost_of_first = lost;
+    SendWhatMay();
+  }
+
+ private:
+  void SendWhatMay() {
+    while (!waiting.empty()) {
+      const Leave leave = waiting.front().may_send(lost_of_first);
+      if (leave == Leave::kWait) return;
+      Completion never;
+      never.failure = "budget";
+      never.lost = std::exchange(lost_of_first, {});
+      Call call = std::move(waiting.front());
+      waiting.pop_front();
+      if (leave == Leave::kNever) {
+        call.done(never);
+      } else {
+        ++sent;
+        calls.push_back(std::move(call));
+      }
+    }
+  }
+
+  Losses lost_of_first;  // of the first waiting call
 };
 
 // The schema's default options with `changes`, and a key in the environment.

@@ -59,7 +59,7 @@ TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
   // Answers from the cache stand in the run's own recording too, so that the run can be replayed.
   Recording own(folder / "two" / kRecordingName, Recording::Access::kReplay);
   EXPECT_EQ(own.Exchanges(), 2u);
-  EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);
+  EXPECT_DOUBLE_EQ(own.Spent().cost, 0.0045);
 }
 
 TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
@@ -69,8 +69,8 @@ TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
     Bench bench(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
     Play(bench, {"a"});
   }
-  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent(), 0);
-  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent(), 0.0045);
+  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent().cost, 0);
+  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent().cost, 0.0045);
   // The same file by another name: what is paid counts once, and is kept once.
   std::filesystem::create_directories(folder / "two");
   std::filesystem::create_symlink(folder / "two", folder / "alias");
@@ -80,7 +80,7 @@ TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
     EXPECT_EQ(bench.service.sent, 1u);
   }
   Recording same(folder / "two" / kRecordingName, Recording::Access::kReplay);
-  EXPECT_DOUBLE_EQ(same.Spent(), 0.0045);
+  EXPECT_DOUBLE_EQ(same.Spent().cost, 0.0045);
   EXPECT_EQ(same.Exchanges(), 2u);  // one a sample
 }
 
@@ -125,26 +125,6 @@ TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
     }
     EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReadWrite).Exchanges(), 2u);  // the cache has it
   }
-}
-
-// Half of it was paid for now: it is no recorded answer.
-TEST(CoderTest, AnAnswerIsReusedOnlyAsAWhole) {
-  const auto folder = TestFolder("half_reused");
-  const auto ask = [&](const char* run) {
-    Bench bench({{"mode", "cache"}, {"continuations", 1}}, RecordedIn(folder / run, folder / "cache.sqlite"));
-    Asked asked;
-    Answered answered;
-    bench.Ask(asked, answered);
-    if (bench.service.sent == 0) return answered;
-    if (std::string(run) == "first") bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
-    bench.service.Answer(run == std::string("first") ? Failed() : AnswerOf(Fenced(kKernelC).substr(60)));
-    return answered;
-  };
-  EXPECT_FALSE(ask("first").reused);
-  const Answered second = ask("second");  // its first half was in the cache
-  EXPECT_EQ(second.source, kKernelC);
-  EXPECT_FALSE(second.reused);
-  EXPECT_TRUE(ask("third").reused);
 }
 
 }  // namespace

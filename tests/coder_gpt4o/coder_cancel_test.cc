@@ -9,7 +9,7 @@ namespace {
 
 TEST(CoderTest, CancellingAnswersEverything) {
   const auto folder = TestFolder("cancelled");
-  Bench bench({{"mode", "cache"}, {"prices", kPrices}, {"max_cost", 0.06}, {"continuations", 3}},
+  Bench bench({{"mode", "cache"}, {"prices", kPrices}, {"max_cost", 0.06}},
               RecordedIn(folder, folder / "cache.sqlite"));
   std::deque<Asked> asked;
   std::deque<Answered> answered(4);
@@ -46,22 +46,6 @@ TEST(CoderTest, NoRequestSlipsPastTheWordToCancel) {
   EXPECT_EQ(bench.service.sent, 1u);
   bench.service.Answer(AnswerOf(Fenced(kKernelC)));
   EXPECT_EQ(later.source, kKernelC);
-}
-
-TEST(CoderTest, WhatIsCancelledIsNotContinued) {
-  Bench bench(json{{"continuations", 3}});
-  bench.service.calls.clear();
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
-  // The answer had come when the word to stop did.
-  const ScriptedService::Call call = bench.service.calls.front();
-  bench.service.calls.clear();
-  bench.coder.Cancel();
-  call.done(AnswerOf("```cuda\nvoid", "length"));
-  EXPECT_EQ(answered.calls, 1);
-  EXPECT_EQ(answered.outcome, KGRPO_CODER_FAILED);
-  EXPECT_EQ(bench.service.sent, 1u);
 }
 
 }  // namespace

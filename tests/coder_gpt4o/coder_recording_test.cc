@@ -30,17 +30,14 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   const auto folder = TestFolder("replayed");
   std::vector<Answered> before;
   {
-    Bench bench({{"prices", kPrices}, {"continuations", 1}}, RecordedIn(folder));
+    Bench bench({{"prices", kPrices}}, RecordedIn(folder));
     before = Play(bench, {"a", "b", "a"});
-    Answered cut, failed;
-    Asked long_one("long", 9), bad("bad", 10);
-    bench.Ask(long_one, cut);
-    bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
-    bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(60)));
+    Answered failed;
+    Asked bad("bad", 10);
     bench.Ask(bad, failed);
     bench.service.Answer(Failed());
   }
-  const json options = {{"mode", "replay"}, {"recording", folder.string()}, {"prices", kPrices}, {"continuations", 1}};
+  const json options = {{"mode", "replay"}, {"recording", folder.string()}, {"prices", kPrices}};
   const auto source = std::make_shared<Recording>(RecordingFile(folder), Recording::Access::kReplay);
   Bench replay(options, {{}, {}, source});
   const std::vector<Answered> after = Play(replay, {"a", "b", "a"});
@@ -51,11 +48,8 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
     EXPECT_TRUE(after[i].reused);
     EXPECT_FALSE(before[i].reused);
   }
-  Answered cut, failed, other, missing;
-  Asked long_one("long", 9), bad("bad", 10), same_words("b", 77), unknown("unroll", 3);
-  replay.Ask(long_one, cut);
-  EXPECT_EQ(cut.source, kKernelC);
-  EXPECT_TRUE(cut.reused);
+  Answered failed, other, missing;
+  Asked bad("bad", 10), same_words("b", 77), unknown("unroll", 3);
   replay.Ask(bad, failed);
   EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
   EXPECT_TRUE(failed.reused);
@@ -79,22 +73,21 @@ Asked MeasuredAt(double seconds, const std::string& suggestion, uint64_t sample)
 
 TEST(CoderTest, WhatIsMeasuredAnewIsNotAskedAnew) {
   const auto folder = TestFolder("measured");
-  const json live = {{"prices", kPrices}, {"continuations", 1}};
+  const json live = {{"prices", kPrices}};
   const auto play = [](Bench& bench, double seconds) {
     Answered answered;
     Asked asked = MeasuredAt(seconds, "a", 3);
     bench.Ask(asked, answered);
     if (!bench.service.calls.empty()) {
       EXPECT_THAT(bench.service.calls[0].body.dump(), HasSubstr(asked.diagnosis));
-      bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
-      bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(60)));
+      bench.service.Answer(AnswerOf(Fenced(kKernelC)));
     }
     EXPECT_EQ(answered.source, kKernelC);
   };
   {
     Bench bench(live, RecordedIn(folder));
     play(bench, 12.3e-6);
-    EXPECT_EQ(bench.service.sent, 2u);
+    EXPECT_EQ(bench.service.sent, 1u);
   }
   {
     Bench resumed(live, RecordedIn(folder));
@@ -102,9 +95,9 @@ TEST(CoderTest, WhatIsMeasuredAnewIsNotAskedAnew) {
     EXPECT_EQ(resumed.service.sent, 0u);
   }
   const auto source = std::make_shared<Recording>(RecordingFile(folder), Recording::Access::kReplay);
-  Bench replay({{"mode", "replay"}, {"recording", folder.string()}, {"continuations", 1}}, {{}, {}, source});
+  Bench replay({{"mode", "replay"}, {"recording", folder.string()}}, {{}, {}, source});
   play(replay, 14e-6);
-  Bench cache({{"mode", "cache"}, {"continuations", 1}}, RecordedIn(folder / "own", folder / kRecordingName));
+  Bench cache({{"mode", "cache"}}, RecordedIn(folder / "own", folder / kRecordingName));
   play(cache, 11e-6);
   EXPECT_EQ(cache.service.sent, 0u);
 }

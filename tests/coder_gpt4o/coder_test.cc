@@ -1,4 +1,4 @@
-// coder_gpt4o/coder.h: from request to answer, with a scripted service: outcomes and continuations.
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: outcomes.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
@@ -54,55 +54,16 @@ TEST(CoderTest, DescribesTheRequestAsItIsSent) {
   bench.service.Answer(AnswerOf(""));
 }
 
-TEST(CoderTest, ContinuesWhatWasCutOff) {
-  Bench bench({{"continuations", 2}, {"prices", kPrices}});
-  const std::string whole = Fenced(kKernelC);
+TEST(CoderTest, AnAnswerThatWasCutOff) {
+  Bench bench;
   Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
-  bench.service.Answer(AnswerOf(whole.substr(0, 50), "length"));
-  ASSERT_EQ(bench.service.calls.size(), 1u);
-  json messages = bench.service.calls[0].body["messages"];
-  ASSERT_EQ(messages.size(), 4u);
-  EXPECT_EQ(messages[2]["role"], "assistant");
-  EXPECT_EQ(messages[2]["content"], whole.substr(0, 50));
-  bench.service.Answer(AnswerOf(whole.substr(50, 30), "length"));
-  messages = bench.service.calls[0].body["messages"];
-  ASSERT_EQ(messages.size(), 4u);
-  EXPECT_EQ(messages[2]["content"], whole.substr(0, 80));
-  EXPECT_EQ(answered.calls, 0);
-  bench.service.Answer(AnswerOf(whole.substr(80)));
-  EXPECT_EQ(answered.source, kKernelC);
-  EXPECT_EQ(answered.completion_tokens, 600u);
-  EXPECT_EQ(answered.attempts, 3u);
-  EXPECT_DOUBLE_EQ(answered.cost, 3 * 0.0045);
-}
-
-// The rest of such an answer is prose, and would cost as much as another answer.
-TEST(CoderTest, ACompleteKernelIsNotContinued) {
-  Bench bench(json{{"continuations", 2}});
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
+  Answered whole, cut;
+  bench.Ask(asked, whole);
   bench.service.Answer(AnswerOf(Fenced(kKernelC) + "This kernel uses", "length"));
-  EXPECT_EQ(answered.source, kKernelC);
-  EXPECT_EQ(bench.service.sent, 1u);
-}
-
-TEST(CoderTest, ContinuationsEnd) {
-  Bench bench(json{{"continuations", 1}});
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
+  EXPECT_EQ(whole.source, kKernelC);
+  bench.Ask(asked, cut);
   bench.service.Answer(AnswerOf("```cuda\nvoid", "length"));
-  bench.service.Answer(AnswerOf(" more", "length"));
-  EXPECT_EQ(answered.outcome, KGRPO_CODER_TRUNCATED);
-  // An answer of hidden thoughts alone leaves nothing to continue.
-  Answered empty;
-  bench.Ask(asked, empty);
-  bench.service.Answer(AnswerOf("", "length"));
-  EXPECT_EQ(empty.outcome, KGRPO_CODER_TRUNCATED);
-  EXPECT_EQ(bench.service.sent, 3u);
+  EXPECT_EQ(cut.outcome, KGRPO_CODER_TRUNCATED);
 }
 
 }  // namespace

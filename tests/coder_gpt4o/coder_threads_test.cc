@@ -23,9 +23,9 @@ class ThreadedService {
   }
 
   Service service() {
-    return {[this](const CompletionRequest&, std::function<void(Completion)> done) {
+    return {[this](CompletionRequest request, std::function<void(Completion)> done) {
               const std::lock_guard lock(mutex_);
-              calls_.push_back(std::move(done));
+              calls_.emplace_back(std::move(request.may_send), std::move(done));
               changed_.notify_one();
             },
             [this] {
@@ -41,7 +41,7 @@ class ThreadedService {
     for (size_t number = 0;; ++number) {
       changed_.wait(lock, [this] { return ended_ || !calls_.empty(); });
       if (calls_.empty()) return;
-      const auto done = std::move(calls_.front());
+      const auto [may_send, done] = std::move(calls_.front());
       calls_.pop_front();
       const bool cancelled = cancel_;
       if (calls_.empty()) cancel_ = false;
@@ -49,7 +49,13 @@ class ThreadedService {
       Completion completion = number % 5 == 1   ? Failed()
                               : number % 5 == 3 ? AnswerOf("```cuda\nvoid launch() { int n;", "length")
                                                 : AnswerOf(Fenced(kKernelC));
-      if (cancelled) completion.outcome = Completion::Outcome::kCancelled;
+      if (cancelled) {
+        completion = Completion{};  // it was not sent
+        completion.outcome = Completion::Outcome::kCancelled;
+      } else if (may_send({}) != Leave::kSend) {  // one at a time: none waits for another
+        completion = Failed();
+        completion.failure = "budget";
+      }
       done(completion);
       lock.lock();
     }
@@ -57,7 +63,7 @@ class ThreadedService {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void(Completion)>> calls_;
+  std::deque<std::pair<std::function<Leave(const Losses&)>, std::function<void(Completion)>>> calls_;
   bool cancel_ = false, ended_ = false;
   std::thread thread_;
 };
@@ -76,9 +82,8 @@ void Storm(const char* mode, double max_cost, bool cancel) {
   {
     std::optional<Coder> coder;
     ThreadedService service;  // goes first: its thread calls the coder
-    Coder& busy =
-        coder.emplace(OptionsWith({{"mode", mode}, {"prices", kPrices}, {"max_cost", max_cost}, {"continuations", 2}}),
-                      service.service(), std::move(recordings), Reports{});
+    Coder& busy = coder.emplace(OptionsWith({{"mode", mode}, {"prices", kPrices}, {"max_cost", max_cost}}),
+                                service.service(), std::move(recordings), Reports{});
     std::vector<std::thread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {

@@ -41,8 +41,12 @@ TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
     for (const double value : {0.0, -1.0, 1e300}) EXPECT_FALSE(takes(name, value)) << name << value;
     EXPECT_TRUE(takes(name, 1)) << name;
   }
-  for (const char* name : {"max_outage_seconds", "continuations"}) EXPECT_FALSE(takes(name, -1)) << name;
+  EXPECT_FALSE(takes("max_outage_seconds", -1));
   EXPECT_LE(schema["properties"].size(), 25u) << "each option is a decision of the user";
+}
+
+TEST(OptionsTest, ARemovedOptionIsRefusedWithTheReason) {
+  EXPECT_THAT(Refusal({{"continuations", 2}}), HasSubstr("options.continuations: it was removed"));
 }
 
 TEST(OptionsTest, TheDefaults) {

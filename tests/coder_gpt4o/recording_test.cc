@@ -85,19 +85,19 @@ TEST(RecordingTest, BooksWhatAKilledProcessLeftInFlight) {
     RecordedCompletion answered = Exchange("a", 0.25);
     answered.reservation = recording.Reserve(Request("{}", 1), 1);
     recording.Add(Request("{}", 1), answered, true, true);
-    recording.Release(recording.Reserve(Request("{}", 2), 2));
+    recording.Reserve(Request("{}", 2), 0, recording.Reserve(Request("{}", 2), 2));
     recording.Reserve(Request("{}", 3), 4);
-    recording.Raise(recording.Reserve(Request("{}", 4), 8), 16);
-    EXPECT_EQ(recording.Spent(), 0.25);
+    recording.Reserve(Request("{}", 4), 16, recording.Reserve(Request("{}", 4), 8));
+    EXPECT_EQ(recording.Spent().cost, 0.25);
   }
   Recording again(file, Access::kReadWrite);
   const LeftInFlight left = again.BookLeftInFlight();
   EXPECT_EQ(left.calls, 2u);
   EXPECT_EQ(left.cost, 20);
-  EXPECT_EQ(again.Spent(), 20.25);
-  EXPECT_EQ(again.LostCost(), 20);
+  EXPECT_EQ(again.Spent().cost, 20.25);
+  EXPECT_EQ(again.Spent().lost_cost, 20);
   EXPECT_EQ(again.BookLeftInFlight().calls, 0u);  // once
-  EXPECT_EQ(again.Spent(), 20.25);
+  EXPECT_EQ(again.Spent().cost, 20.25);
 }
 
 TEST(RecordingTest, ClosedItIsOnePlainFile) {

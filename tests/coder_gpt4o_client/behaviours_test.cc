@@ -107,7 +107,7 @@ TEST_P(Behaviours, HasItsOutcome) {
   EXPECT_EQ(NameOf(answered), row["outcome"]) << message;
   EXPECT_EQ(completion.failure, row.value("failure", "")) << message;
   EXPECT_EQ(completion.attempts, row.value("attempts", 1U)) << message;
-  EXPECT_EQ(completion.lost_attempts, row.value("lost", 0U)) << message;
+  EXPECT_EQ(completion.lost.attempts, row.value("lost", 0U)) << message;
   EXPECT_THAT(message, HasSubstr(row.value("says", "")));
   if (row.contains("text")) {
     EXPECT_EQ(answered.text, WithKernel(row["text"], Fenced(kKernelC)));

@@ -51,7 +51,7 @@ TEST_P(BrokenConnections, AreNamedAndTriedAgainOnANewOne) {
   EXPECT_EQ(completion.failure, GetParam().failure) << completion.message;
   EXPECT_EQ(completion.text, "");
   if (std::string(GetParam().name).ends_with("WithoutAWord")) {
-    EXPECT_EQ(completion.lost_attempts, 0U);  // it bills nothing
+    EXPECT_EQ(completion.lost.attempts, 0U);  // it bills nothing
   }
 }
 

@@ -142,8 +142,8 @@ TEST(Many, CancelAnswersWhatIsInFlightAndWhatWaits) {
 TEST(Many, CancelEndsAnOutagesWaiting) {
   const Server server([](const auto&, auto& response, int) { AnswerError(response, 500, ""); });
   ClientOptions options = QuickOptions(server.Url());
-  options.breaker_pause_seconds = 1000;
-  options.breaker_pause_cap_seconds = 1000;
+  options.probe_pause_seconds = 1000;
+  options.probe_pause_cap_seconds = 1000;
   options.max_outage_seconds = 10000;
   std::promise<void> opened;
   options.notice = [&, first = true](const std::string&) mutable {

@@ -53,13 +53,11 @@ TEST(ResponseHeaders, ReadsRateLimits) {
 }
 
 TEST(ResponseHeaders, ReadsATimeOfResetInItsForms) {
-  for (const char* time : {"30", "30s", "1445412500", "1445412500000", "2015-10-21T07:28:20Z",
-                           "2015-10-21T07:28:20.000Z", "2015-10-21T09:28:20+02:00", "Wed, 21 Oct 2015 07:28:20 GMT"})
+  for (const char* time : {"30", "30s", "1445412500", "1445412500000", "Wed, 21 Oct 2015 07:28:20 GMT"})
     EXPECT_DOUBLE_EQ(SecondsUntil(time, 1445412470).value_or(-1), 30) << time;
   EXPECT_DOUBLE_EQ(SecondsUntil("1445412400", 1445412470).value_or(-1), 0);
   EXPECT_DOUBLE_EQ(SecondsUntil(std::string(40, '9'), 0).value_or(-1), 1e40);
-  for (const char* time : {"", "soon", "2015-10-21", "2015-10-21T07:28:20+x"})
-    EXPECT_FALSE(SecondsUntil(time, 0)) << time;
+  for (const char* time : {"", "soon"}) EXPECT_FALSE(SecondsUntil(time, 0)) << time;
   const ResponseHeaders openrouter = Read({"X-RateLimit-Limit: 20\r\n", "X-RateLimit-Remaining: 0\r\n",
                                            "X-RateLimit-Reset: 1445412500000\r\n", "x-ratelimit-reset-tokens: 1m\r\n"});
   EXPECT_DOUBLE_EQ(*openrouter.requests.limit, 20);

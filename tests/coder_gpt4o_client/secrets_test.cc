@@ -47,7 +47,7 @@ TEST(Secrets, AUrlsQueryIsNotRepeated) {
   ClientOptions options =
       QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1?api-version=2024-10-21&code=hunter22");
   options.max_first_outage_seconds = 0;
-  options.breaker_failures = 3;
+  options.outage_failures = 3;
   CompletionClient nowhere(options);
   EXPECT_THAT(AskAll(nowhere, {"a", "b", "c", "d"}).back().message,
               testing::AllOf(HasSubstr("/v1/chat/completions for"), Not(HasSubstr("?"))));

@@ -125,8 +125,8 @@ ClientOptions QuickOptions(const std::string& url) {
   options.api_key = "sk-test-0123456789";
   options.backoff_base_seconds = 0.002;
   options.backoff_cap_seconds = 0.01;
-  options.breaker_pause_seconds = 0.01;
-  options.breaker_pause_cap_seconds = 0.02;
+  options.probe_pause_seconds = 0.01;
+  options.probe_pause_cap_seconds = 0.02;
   options.max_first_outage_seconds = 20;
   options.max_outage_seconds = 20;
   options.total_timeout_seconds = 60;

@@ -3,7 +3,6 @@
 #include "coder_shared/answer.h"
 
 #include "../processor_time.h"
-#include "coder_shared/continuation.h"
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"
 #include "cuda_source/lexer.h"
@@ -95,12 +94,9 @@ ReadAnswer Read(const std::string& text, const std::string& finish_reason = "sto
 }
 
 TEST(AnswersTest, Table) {
-  EXPECT_GE(Answers().rows().size(), 130u);
+  EXPECT_GE(Answers().rows().size(), 120u);
   for (const Row& row : Answers().rows()) {
-    const size_t cut = row.answer.find("@|@");
-    const bool joined = cut != std::string::npos;
-    const std::string text = joined ? JoinAnswer(row.answer.substr(0, cut), row.answer.substr(cut + 3)) : row.answer;
-    const ReadAnswer read = ReadKernel({text, "", row.finish, joined}, {kSignature, Answers().Text(row.given)});
+    const ReadAnswer read = Read(row.answer, row.finish, row.given);
     const bool ok = read.outcome == KGRPO_CODER_OK;
     EXPECT_EQ(std::string(kOutcomes[read.outcome]) + " " + read.form, row.is) << row.name << ": " << read.message;
     EXPECT_EQ(read.source, ok ? Answers().Text(row.source) : "") << row.name;
@@ -114,7 +110,7 @@ TEST(AnswersTest, Table) {
 TEST(AnswersTest, PrefixesGiveCompleteKernelsOnly) {
   size_t kernels = 0;
   for (const Row& row : Answers().rows()) {
-    if (!row.is.starts_with("ok ") || row.answer.find("@|@") != std::string::npos) continue;
+    if (!row.is.starts_with("ok ")) continue;
     for (size_t size = 0; size < row.answer.size(); ++size) {
       const ReadAnswer cut = Read(row.answer.substr(0, size), "length", row.given);
       const ReadAnswer stopped = Read(row.answer.substr(0, size), "stop", row.given);
@@ -187,7 +183,6 @@ TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
   };
   const auto read = [](const std::string& text, const std::string& current) {
     ReadKernel({text, "", "stop"}, {"void launch()", current});
-    JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2));
   };
   constexpr size_t kMany = 1 << 13;
   const std::string current = "void launch() {}" + times(kMany, "\na();") + std::string(4 * kMany, ' ');
@@ -220,18 +215,8 @@ TEST(AnswersTest, AnythingEndsInOneOutcome) {
     ASSERT_EQ(kernel, !read.source.empty()) << text;
     ASSERT_EQ(kernel, read.message.empty()) << text;
     ASSERT_FALSE(kernel && Essence(read.source) == Essence(Answers().Text("B"))) << text;
-    ASSERT_LE(JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2)).size(),
-              text.size());
   }
   EXPECT_GT(kernels, 100u);
-}
-
-TEST(ContinuationTest, GoesOnWhereItStoppedWhereverThatIs) {
-  for (const char* name : {"B", "C", "COMMENTED", "USAGE"}) {
-    const std::string whole = "```cuda\n" + Answers().Text(name) + "```\n";
-    for (size_t cut = 9; cut < whole.size(); ++cut)
-      EXPECT_EQ(JoinAnswer(whole.substr(0, cut), whole.substr(cut)), whole) << cut;
-  }
 }
 
 TEST(SourceTest, Definitions) {

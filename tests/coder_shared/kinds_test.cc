@@ -98,6 +98,11 @@ TEST_F(KindsTest, WhatIsSaidOfAKernel) {
     EXPECT_EQ(Read("Use this:\n" + Block(answer) + "\n" + title + "\n\n" + Block(draft)).source, answer) << title;
     EXPECT_EQ(Read(title + "\n" + Block(draft) + "\nUse this:\n\n" + Block(answer)).source, answer) << title;
   }
+  for (const std::string& words : Lines("of two"))
+    EXPECT_EQ(Read("First:\n" + Block(answer) + "\nSecond:\n" + Block(draft) + "\n" + words + "\n").source, answer)
+        << words;
+  // A later kernel without a word is another one than the recommended.
+  EXPECT_EQ(Read("Use this:\n" + Block(answer) + "\nFor small rows:\n\n" + Block(draft)).source, answer);
   for (const std::string& title : Lines("describing"))
     EXPECT_EQ(Read(title + "\n\n" + Block(answer)).source, answer) << title;
   for (const std::string& title : Lines("correcting")) {
@@ -107,6 +112,8 @@ TEST_F(KindsTest, WhatIsSaidOfAKernel) {
       const ReadAnswer cut = Read(first + "```cuda\n" + answer.substr(0, answer.size() - 100), finish);
       EXPECT_EQ(cut.outcome, KGRPO_CODER_TRUNCATED) << title;
     }
+    for (const std::string& begun : {answer.substr(0, answer.size() - 100), std::string("```diff\n@@\n-  float sum")})
+      EXPECT_EQ(Read(first + begun, "length").outcome, KGRPO_CODER_TRUNCATED) << title << begun;
   }
 }
 
@@ -120,6 +127,33 @@ TEST_F(KindsTest, TheFunctionThatIsDefined) {
     const std::string code = Replaced(answer, kLaunch + std::string(" {"), head);
     EXPECT_EQ(Read(Block(code)).source, code) << head;
   }
+}
+
+// The kernel itself shows that a call is missing where the comment stands.
+TEST_F(KindsTest, ACommentWithoutAWordInPlaceOfCode) {
+  for (const std::string& comment : Lines("doubtful")) {
+    const std::string in_its_place = "  " + comment + "\n";
+    for (const std::string& code :
+         {Replaced(answer, kJoin, in_its_place), Replaced(changed, kGivenJoin, in_its_place)}) {
+      const ReadAnswer read = Read(Block(code));
+      EXPECT_TRUE(read.outcome == KGRPO_CODER_NO_CODE || !read.doubt.empty()) << comment;
+    }
+  }
+}
+
+TEST_F(KindsTest, PatchesAfterAnother) {
+  const auto patch = [](const std::string& before, const std::string& after) {
+    return "```\n<<<<<<< SEARCH\n" + before + "=======\n" + after + ">>>>>>> REPLACE\n```\n";
+  };
+  const std::string sum = "    sum += expf(value - maximum);\n", fast = "    sum += __expf(value - maximum);\n";
+  const std::string out = "    out_row[col] = finish(value, maximum, sum);\n", last = "    out_row[col] = value;\n";
+  const std::string first = Replaced(given, sum, fast);
+  for (const std::string& title : Lines("other patches"))
+    EXPECT_EQ(Read("Option A:\n" + patch(sum, fast) + "\n" + title + "\n" + patch(out, last)).source, first) << title;
+  for (const std::string& title : Lines("next patches"))
+    EXPECT_EQ(Read("First:\n" + patch(sum, fast) + "\n" + title + "\n" + patch(out, last)).source,
+              Replaced(first, out, last))
+        << title;
 }
 
 // What may stand for left out code, although the kernel is whole, is told to the host: a wrong kernel is then no

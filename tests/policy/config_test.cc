@@ -263,6 +263,38 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
             "generation_config.json: \"eos_token_id\" holds -1: expected ids from 0 to 151935 (\"vocab_size\" - 1)");
 }
 
+// Every key that transformers reads from a config is computed, which a value of the wrong kind shows; or refused by
+// name; or it changes nothing. config_keys.py compares the list with an installed transformers.
+TEST(ConfigTest, EveryKeyThatTransformersReads) {
+  const json keys = json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/policy/config_keys.json"));
+  const json wrong = json::array({json::array()});
+  const json sliding = With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 12);
+  const std::vector<json> models = {sliding, Of("Qwen3ForCausalLM", "qwen3"), Of("LlamaForCausalLM", "llama")};
+  const auto is_read = [&](const auto& changed) {
+    return std::any_of(models.begin(), models.end(), [&](const json& model) { return changed(model) != "accepted"; });
+  };
+  for (const std::string key : keys["computed"])
+    EXPECT_TRUE(is_read([&](const json& model) { return Message(With(model, key, wrong)); })) << key;
+  for (const std::string key : keys["rotary"]) {
+    EXPECT_TRUE(is_read([&](const json& model) {
+      std::string message = "accepted";
+      for (const char* type : {"llama3", "yarn"}) {
+        json rope = {{"rope_type", type}, {"factor", 2.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}};
+        if (key == "type") rope.erase("rope_type");
+        const std::string right = key == "type" ? "accepted" : Message(With(model, "rope_parameters", rope));
+        rope[key] = wrong;
+        const std::string changed = Message(With(model, "rope_parameters", rope));
+        if (right == "accepted" && changed != right) message = changed;
+      }
+      return message;
+    })) << key;
+  }
+  for (const auto& [key, value] : keys["refused"].items())
+    EXPECT_THAT(Message(With(Qwen2(), key, value)), ::testing::HasSubstr("\"" + key + "\"")) << key;
+  for (const auto& [key, value] : keys["neutral"].items())
+    EXPECT_EQ(Message(With(Qwen2(), key, value)), "accepted") << key;
+}
+
 TEST(ConfigTest, SizesThatNoMemoryHoldsAreNamed) {
   const auto message = [](const char* key, const json& value) -> std::string {
     try {

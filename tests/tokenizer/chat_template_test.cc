@@ -201,6 +201,13 @@ TEST_F(ChatTemplateTest, FilesRenderAlike) {
   }
 }
 
+// As Gemma's.
+TEST_F(ChatTemplateTest, ATemplateWithoutASystemRoleNamesTheOption) {
+  Write("{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}x");
+  const Json messages = {{{"role", "system"}, {"content", "a"}}, {{"role", "user"}, {"content", "b"}}};
+  EXPECT_THAT(ErrorOf(messages), AllOf(HasSubstr("System role not supported"), HasSubstr("prompt.system_role")));
+}
+
 TEST_F(ChatTemplateTest, MarkersOfAnAnsweredQuestion) {
   EXPECT_THAT(ChatTemplate::Load(folder_.path(), "chatml", kNone)->Markers(),
               ElementsAre("<|im_start|>", "<|im_end|>"));

@@ -1,9 +1,11 @@
 #include "coder_gpt4o/client/dispatcher.h"
 
 #include <kgrpo/sdk/error.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -69,28 +71,69 @@ Dispatcher::Dispatcher(const ClientOptions& options)
     : options_(options),
       endpoint_(options, [this] { resolved_ = true; }),
       multi_(NewMulti(options.max_concurrency)),
-      limits_(options.max_outage_seconds),
-      concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
-      // If there is no service, the breaker opens before any request uses up its attempts, so that none is given up.
-      breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),
-                options.breaker_pause_seconds, options.breaker_pause_cap_seconds, options.max_outage_seconds,
-                options.max_first_outage_seconds}),
+      limiter_(options),
       stream_usage_(options.stream && options.stream_usage) {
   options_.api_key.clear();
   options_.headers.clear();
   options_.secrets.clear();
+  // The thread inherits the mask, so that signals go to the host's own threads only.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { Run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "kgrpo-coder");
 }
 
-Dispatcher::~Dispatcher() = default;
+Dispatcher::~Dispatcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  curl_multi_wakeup(multi_.get());
+  thread_.join();
+}
+
+void Dispatcher::Send(CompletionRequest asked, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back({next_id_++, std::move(asked), std::move(done), Now(), {}});
+    if (inbox_.size() > 1) return;  // the first Send has already woken the thread
+  }
+  curl_multi_wakeup(multi_.get());
+}
+
+void Dispatcher::Cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancel_before_ = next_id_;
+  }
+  curl_multi_wakeup(multi_.get());
+}
+
+void Dispatcher::Run() {
+  for (bool stopped = false;;) {
+    std::vector<Request> inbox;
+    uint64_t cancel_before = 0;
+    bool stopping = false;
+    {
+      const std::lock_guard lock(mutex_);
+      inbox.swap(inbox_);
+      stopping = stopping_;
+      cancel_before = stopping ? next_id_ : std::exchange(cancel_before_, 0);
+    }
+    if (stopping && inbox.empty() && stopped) return;
+    for (Request& request : inbox) ready_.emplace(request.id, std::move(request));
+    if (cancel_before > 0) CancelBefore(cancel_before);
+    if (!stopping) Turn();
+    stopped = stopping;  // everything was cancelled once; callbacks may have sent more requests meanwhile
+  }
+}
 
 void Dispatcher::Notice(std::string message) const {
   if (!options_.notice) return;
   endpoint_.Secrets().Apply(message);
   options_.notice(message);
-}
-
-void Dispatcher::Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at) {
-  ready_.emplace(id, Request{id, std::move(asked), std::move(done), sent_at, {}});
 }
 
 void Dispatcher::CancelBefore(uint64_t id) {
@@ -111,7 +154,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
       return false;
     }
     curl_multi_remove_handle(multi_.get(), handle);
-    if (attempt.probe) breaker_.OnProbeDropped();
+    if (attempt.probe) limiter_.OnProbeDropped();
     // A service that has refused every other call does not bill this one.
     const bool taken_on = !end_ || end_->status < 300 || answered_;
     if (taken_on) NoteLost(attempt);
@@ -192,15 +235,17 @@ bool Dispatcher::RenewKey() {
 double Dispatcher::StartWhatMay(double now) {
   while (!ready_.empty()) {
     // Until the host name is resolved, only one request is sent: curl would resolve it in a thread per connection.
-    const size_t most = resolved_ ? concurrency_.Limit() : 1;
+    const size_t most = resolved_ ? limiter_.Most(now) : 1;
+    const double wait = limiter_.Wait(now);
+    if (!limiter_.Down()) TellLongWait(now, wait);
     if (running_.size() >= most) return kForever;
-    const auto next = Next();
-    const double limits_wait = limits_.Wait(now, next->second.asked.tokens_at_most);
-    const double wait = std::max(breaker_.Wait(now), limits_wait);
-    if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
+    const auto next = Next();
     if (!RenewKey()) return 0;
-    if (next->second.asked.may_send && !next->second.asked.may_send(next->second.Lost())) {
+    const auto& may_send = next->second.asked.may_send;
+    const Leave leave = may_send ? may_send(next->second.result.lost) : Leave::kSend;
+    if (leave == Leave::kWait) return kForever;
+    if (leave == Leave::kNever) {
       Request request = std::move(next->second);
       ready_.erase(next);
       Finish(request, Outcome::kFailed, "budget");
@@ -214,7 +259,7 @@ double Dispatcher::StartWhatMay(double now) {
 // The oldest ready request. A probe takes the request with the fewest attempts instead: the oldest might be the one
 // prompt that crashes the service.
 Dispatcher::Waiting::iterator Dispatcher::Next() {
-  if (!breaker_.Open()) return ready_.begin();
+  if (!limiter_.Down()) return ready_.begin();
   return std::min_element(ready_.begin(), ready_.end(), [](const auto& a, const auto& b) {
     return a.second.result.attempts < b.second.result.attempts;
   });
@@ -225,16 +270,18 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   attempt.request = std::move(next->second);
   ready_.erase(next);
   ++attempt.request.result.attempts;
-  limits_.Take(now, attempt.request.asked.tokens_at_most);
-  attempt.probe = breaker_.OnSend();
+  attempt.probe = limiter_.OnSend();
   attempt.asked_usage = stream_usage_;
   attempt.key = key_;
   AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
-  if (attempt.probe) times.sign_by = now + breaker_.ProbeSeconds(now);
+  if (attempt.probe) times.sign_by = now + limiter_.ProbeSeconds(now);
   const std::string& body = attempt.request.asked.body;
-  attempt.transfer = std::make_unique<Transfer>(
-      endpoint_, options_.stream ? StreamingBody(body, attempt.asked_usage) : body, options_.stream, times,
-      options_.max_answer_bytes, now, [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
+  attempt.transfer =
+      std::make_unique<Transfer>(endpoint_, options_.stream ? StreamingBody(body, attempt.asked_usage) : body,
+                                 options_.stream, times, options_.max_answer_bytes, now,
+                                 [this, tokens = attempt.request.asked.tokens_at_most](const ResponseHeaders& headers) {
+                                   limiter_.Learn(Now(), headers, tokens);
+                                 });
   CURL* handle = attempt.transfer->Handle();
   running_.emplace(handle, std::move(attempt));
   curl_multi_add_handle(multi_.get(), handle);

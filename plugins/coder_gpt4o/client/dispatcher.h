@@ -1,19 +1,19 @@
-// Decides which request is sent when (dispatcher.cc) and what follows from its outcome (dispatcher_outcomes.cc): the
-// client's logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Address from
-// one thread.
+// The client's logic on a thread of its own: which request is sent when (dispatcher.cc), and what follows from its
+// outcome (dispatcher_outcomes.cc). Used by completion_client.cc.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "coder_gpt4o/client/circuit_breaker.h"
 #include "coder_gpt4o/client/endpoint.h"
-#include "coder_gpt4o/client/rate_limits.h"
+#include "coder_gpt4o/client/limiter.h"
 #include "coder_gpt4o/client/transfer.h"
 #include "coder_gpt4o/completion_client.h"
 
@@ -24,19 +24,12 @@ class Dispatcher {
   using Done = std::function<void(Completion)>;
 
   explicit Dispatcher(const ClientOptions& options);  // throws as CompletionClient's constructor
-  ~Dispatcher();                                      // every request must have been answered
+  ~Dispatcher();                                      // cancels and answers all requests, then joins the thread
 
-  // Queues a request; the next Turn may send it. Ids must increase.
-  void Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at);
-
-  // Ends every request with a smaller id: by its answer if that is complete, otherwise by kCancelled.
-  void CancelBefore(uint64_t id);
-
-  // Sends the requests that may be sent, waits for an event and handles it. Callbacks run within this call.
-  void Turn();
-
-  void Wake() { curl_multi_wakeup(multi_.get()); }                // [any thread] ends the waiting of a Turn
-  const std::string& Address() const { return endpoint_.Url(); }  // [any thread] for people: without its query
+  // As CompletionClient's functions. [any thread]
+  void Send(CompletionRequest asked, Done done);
+  void Cancel();
+  const std::string& Address() const { return endpoint_.Url(); }
 
  private:
   using Outcome = Completion::Outcome;
@@ -48,8 +41,6 @@ class Dispatcher {
     Completion result;            // filled as it becomes known: attempts and losses first
     uint32_t charged = 0;         // attempts that failed outside of outages
     std::string unreadable = {};  // why the last success could not be read, and its text
-
-    Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
   };
   struct Attempt {
     Request request;
@@ -64,6 +55,11 @@ class Dispatcher {
     int status = 0;
   };
 
+  void Run();
+  // Ends every request with a smaller id: by its answer if that is complete, otherwise by kCancelled.
+  void CancelBefore(uint64_t id);
+  // Sends the requests that may be sent, waits for an event and handles it. Callbacks run within this call.
+  void Turn();
   void WakeDelayed(double now);
   double StartWhatMay(double now);
   Waiting::iterator Next();
@@ -76,10 +72,11 @@ class Dispatcher {
   void OnFailure(Attempt attempt, Failure failure, double now);
   bool RenewKey();
   bool MayRenewKey(const Attempt& attempt);
-  void OnTimeout(const Attempt& attempt, Failure& failure, double now);
+  void OnTimeout(Failure& failure);
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, const Failure& failure, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
+  void SendAgain(Request request, double when);
   void CheckOutage();
   void NoteAlive();
   void EndRun(std::string word, std::string message, int status);
@@ -97,9 +94,7 @@ class Dispatcher {
   bool resolved_ = false;  // the service's name is known
   Endpoint endpoint_;
   std::unique_ptr<CURLM, EndMulti> multi_;  // curl's many transfers on one thread
-  RateLimits limits_;
-  ConcurrencyLimit concurrency_;
-  CircuitBreaker breaker_;
+  Limiter limiter_;
 
   Waiting ready_;
   std::multimap<double, Request> delayed_;  // by the time when they are ready
@@ -116,6 +111,12 @@ class Dispatcher {
   bool told_of_timeouts_ = false;
   double told_until_ = 0;  // the end of the last wait that a notice announced
   std::optional<End> end_;
+
+  std::mutex mutex_;            // guards the members below
+  std::vector<Request> inbox_;  // sent, and not seen by the thread
+  uint64_t next_id_ = 1, cancel_before_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace kgrpo::coder_gpt4o

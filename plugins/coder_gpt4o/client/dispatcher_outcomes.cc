@@ -1,11 +1,10 @@
 // Outcomes of an attempt: an answer, another attempt, a failure, or the end of the run.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <utility>
 
+#include <kgrpo/support/number_text.h>
 #include "coder_gpt4o/client/dispatcher.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -35,14 +34,14 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   attempt.request.result.answer_seconds = now - attempt.transfer->StartedAt();
   attempt.request.result.http_status = attempt.transfer->Headers().status;
-  if (attempt.transfer->MayBeTheService()) breaker_.OnContact();
+  if (attempt.transfer->MayBeTheService()) limiter_.OnContact();
   if (!result.answer) {
     NoteLost(attempt);
     OnFailure(std::move(attempt), std::move(result.failure), now);
     return;
   }
   NoteAlive();
-  concurrency_.OnAnswer();
+  limiter_.OnAnswer();
   refusals_ = 0;
   answered_ = true;
   key_worked_ = key_worked_ || attempt.key == key_;
@@ -55,28 +54,26 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
 void Dispatcher::NoteLost(Attempt& attempt) {
   const std::optional<uint64_t> text = attempt.transfer->LostText();
   if (!text) return;
-  Completion& result = attempt.request.result;
-  result.lost_attempts += 1;
-  result.lost_silent += *text == 0 ? 1 : 0;
-  result.lost_bytes += *text;
+  Losses& lost = attempt.request.result.lost;
+  lost.attempts += 1;
+  lost.silent += *text == 0 ? 1 : 0;
+  lost.bytes += *text;
 }
 
 void Dispatcher::NoteAlive() {
-  if (breaker_.Open()) {
-    Notice("the service answers again after " + Passed(breaker_.OutageSeconds()) + ": requests go out again");
-  }
-  breaker_.OnAlive();
+  if (limiter_.Down())
+    Notice("the service answers again after " + Passed(limiter_.OutageSeconds()) + ": requests go out again");
+  limiter_.OnAlive();
 }
 
 void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   const ResponseHeaders& headers = attempt.transfer->Headers();
   if (failure.word == "not_found" && !answered_ && !endpoint_.PathHint().empty())
     failure.message += ": base_url may be wrong" + endpoint_.PathHint();
-  if (failure.word == "timeout") OnTimeout(attempt, failure, now);
+  if (failure.word == "timeout") OnTimeout(failure);
   last_failure_ = failure.message;
   if (MayRenewKey(attempt)) {
-    ready_.emplace(attempt.request.id, std::move(attempt.request));
-    return;
+    return SendAgain(std::move(attempt.request), now);
   }
   // A success that cannot be read is paid for: the same one twice would come again. Streams that the network cut
   // differ.
@@ -95,17 +92,17 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   if (failure.alive) {
     NoteAlive();
   } else if (failure.remedy == Failure::Remedy::kFatal) {
-    if (attempt.probe) breaker_.OnProbeDropped();
+    if (attempt.probe) limiter_.OnProbeDropped();
   } else {
-    const bool was_open = breaker_.Open();
-    breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.request.id, attempt.probe);
-    if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
+    const bool was_open = limiter_.Down();
+    limiter_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.request.id, attempt.probe);
+    if (limiter_.Down() && limiter_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
       const std::string fails =
-          was_open ? "still fails, for " + Passed(breaker_.OutageSeconds()) + " now: " : "fails: ";
-      const double pause = std::max(breaker_.Wait(now), limits_.Wait(now, 0));
+          was_open ? "still fails, for " + Passed(limiter_.OutageSeconds()) + " now: " : "fails: ";
+      const double pause = limiter_.Wait(now);
       Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(pause) +
              ", then one request at a time; unless one is answered, the run ends in " +
-             Seconds(std::max(breaker_.SecondsLeft(), pause)));
+             Seconds(std::max(limiter_.SecondsLeft(), pause)));
     }
     CheckOutage();
   }
@@ -114,8 +111,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       failure.message.find("stream_options") != std::string::npos) {
     if (stream_usage_) Notice("the service does not know stream_options: token counts are not asked for any more");
     stream_usage_ = false;
-    ready_.emplace(attempt.request.id, std::move(attempt.request));
-    return;
+    return SendAgain(std::move(attempt.request), now);
   }
   switch (failure.remedy) {
     case Failure::Remedy::kFatal:
@@ -142,15 +138,15 @@ bool Dispatcher::MayRenewKey(const Attempt& attempt) {
   if (options_.api_key_command.empty() || end_ || attempt.transfer->Headers().status != 401) return false;
   if (attempt.key == key_ && !key_worked_) return false;
   key_expired_ = key_expired_ || attempt.key == key_;
-  if (attempt.probe) breaker_.OnProbeDropped();
+  if (attempt.probe) limiter_.OnProbeDropped();
   return true;
 }
 
 // A server that answers few requests at once lets the others wait until they time out. So a time-out with others in
 // flight lowers their number, as an overload does.
-void Dispatcher::OnTimeout(const Attempt& attempt, Failure& failure, double now) {
+void Dispatcher::OnTimeout(Failure& failure) {
   const size_t others = running_.size();
-  concurrency_.OnOverload(now, attempt.transfer->StartedAt());
+  limiter_.OnOverload();
   if (others == 0) return;
   failure.message += ", with " + std::to_string(others + 1) +
                      " requests in flight: if the server answers fewer at once, lower max_concurrency";
@@ -166,17 +162,15 @@ void Dispatcher::TellLongWait(double now, double wait) {
 }
 
 void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
-  const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
-  const std::optional<double> wanted = attempt.transfer->Headers().retry_after;
-  // During an outage the breaker decides when to send, and when to give up.
-  const double wait = wanted.value_or(breaker_.Open() ? 0 : own_wait);
-  if (wanted && *wanted > options_.max_outage_seconds) {
+  limiter_.OnOverload();
+  const double wait = attempt.transfer->Headers().retry_after.value_or(0);
+  if (wait > options_.max_outage_seconds) {
     EndRun("rate_limited",
            "the service asks for a pause of " + Seconds(wait) + ", longer than max_outage_seconds: " + last_failure_,
            attempt.transfer->Headers().status);
     return;
   }
-  const bool news = wait > limits_.Wait(now, 0) + 1;  // requests in flight often report the same pause
+  const bool news = wait > limiter_.Paused(now) + 1;  // requests in flight often report the same pause
   if (news && wait >= kWorthANoticeSeconds) {
     Notice(failure.message + ". Nothing is sent for " + Seconds(wait));
     told_until_ = now + wait;
@@ -184,7 +178,7 @@ void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, doub
     Notice(failure.message + ". Fewer requests are sent at a time while this lasts");
   }
   told_of_limit_ = told_of_limit_ || failure.word == "rate_limited";
-  limits_.Pause(now, wait);
+  limiter_.Pause(now, wait);
 }
 
 void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
@@ -199,8 +193,8 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   if (wait > kLongWaitSeconds && !failure.overload) {
     Notice("a request is tried again after " + Seconds(wait) + ", as the service asks: " + failure.message);
   }
-  // A failure during an outage is not this request's fault, and the breaker decides when it is sent again.
-  if (!breaker_.Open()) {
+  // A failure during an outage is not this request's fault, and the outage decides when it is sent again.
+  if (!limiter_.Down()) {
     if (++request.charged >= options_.max_attempts) {
       const std::string tries = "tried " + std::to_string(request.charged) + " times; the last: ";
       return Finish(request, Outcome::kFailed, failure.word, (request.charged > 1 ? tries : "") + failure.message);
@@ -208,23 +202,24 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
     wait += BackoffSeconds(options_.backoff_base_seconds, options_.backoff_cap_seconds, options_.seed,
                            request.asked.body, request.charged);
   }
-  TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.asked.tokens_at_most), breaker_.Wait(now)}));
-  if (request.asked.waits) request.asked.waits(request.Lost());
-  delayed_.emplace(now + wait, std::move(request));
+  TellRetry(request, failure, std::max(wait, limiter_.Wait(now)));
+  SendAgain(std::move(request), now + wait);
+}
+
+// Until then the request is not in flight.
+void Dispatcher::SendAgain(Request request, double when) {
+  if (request.asked.waits) request.asked.waits(request.result.lost);
+  delayed_.emplace(when, std::move(request));
 }
 
 // `wait`: the present estimate, in seconds.
 void Dispatcher::TellRetry(const Request& request, const Failure& failure, double wait) const {
   if (!options_.retry_notice) return;
-  std::array<char, 32> when{};
-  if (wait < kForLong)
-    std::snprintf(when.data(), when.size(), "in %.1f s", wait);
-  else
-    std::snprintf(when.data(), when.size(), "once a probe is answered");
+  const std::string when = wait < kForLong ? Format("in %.1f s", wait) : "once a probe is answered";
   std::string message = "attempt " + std::to_string(request.result.attempts) + " failed: " + failure.message +
                         "; up to " + std::to_string(options_.max_attempts - request.charged) + " more, the next " +
-                        when.data();
-  if (!breaker_.Contacted()) {
+                        when;
+  if (!limiter_.Contacted()) {
     message += "; nothing at " + endpoint_.Url() + " has answered yet as a service of chat completions does: check " +
                "base_url" + endpoint_.PathHint();
   }
@@ -233,10 +228,10 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
 }
 
 void Dispatcher::CheckOutage() {
-  if (end_ || !breaker_.Open() || breaker_.SecondsLeft() > 0) return;
-  const std::string time = Passed(breaker_.OutageSeconds());
+  if (end_ || !limiter_.Down() || limiter_.SecondsLeft() > 0) return;
+  const std::string time = Passed(limiter_.OutageSeconds());
   EndRun("outage",
-         breaker_.Contacted()
+         limiter_.Contacted()
              ? "the service has failed for " + time + "; the last failure: " + last_failure_
              : "no service of chat completions answered at " + endpoint_.Url() + " for " + time + ": " + last_failure_ +
                    ". Check base_url, proxy and the network" + endpoint_.PathHint(),

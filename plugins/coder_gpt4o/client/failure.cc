@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -11,7 +10,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-using coder_shared::Lower;
+using coder_shared::FindAny, coder_shared::Lower;
 namespace {
 
 using Remedy = Failure::Remedy;
@@ -21,14 +20,14 @@ constexpr int kAnyError = 0;  // every status from 400 on
 constexpr int kClient = 4;    // 400 to 499
 
 // One kind of report. A row matches if its status does, and one of its names is the error's code or type or one of its
-// phrases stands in the error's text. A row without names and phrases matches by its status.
+// phrases stands in the error's text; both are in lower case, separated by "|". A row without any matches by its
+// status.
 struct Row {
   int status;
   Remedy remedy;
   const char* word;
-  std::initializer_list<std::string_view> names;  // in lower case
-  std::initializer_list<std::string_view> says;   // in lower case
-  const char* advice = "";                        // ends the message
+  std::string_view names = "", says = "";
+  const char* advice = "";  // ends the message
 };
 
 constexpr const char* kNoMoney = ". Waiting does not help: the account's budget is used up";
@@ -37,157 +36,112 @@ constexpr const char* kBlocked =
     ". A firewall or a proxy before the service blocks the requests: check base_url, the network and its proxies";
 constexpr const char* kOption = ". Every request would be refused: ";  // AdviceOn completes it
 constexpr const char* kCheckUrl = ". Check base_url: POST {base_url}/chat/completions must exist";
+constexpr const char* kCheckModel = ". Check base_url and model";
+constexpr const char* kTooLong =
+    ". The prompt is too long for the model: shorten it (prompt.diagnosis_limit), lower max_tokens, or give the server "
+    "a "
+    "longer context";
+constexpr const char* kNoSystem =
+    ". The model takes no system message: set prompt.system_role to user, which puts prompt.system at the beginning of "
+    "the user's message, or leave prompt.system empty";
 
 // The first match counts. What a gateway passes on has the gateway's own status and code, so that text decides first.
 const Row kRows[] = {
     // No money left: OpenAI, Moonshot, Zhipu (1113), LiteLLM, one-api, SiliconFlow (30001), MiniMax (1008), DashScope.
-    {kAnyError,
-     Remedy::kFatal,
-     "quota",
-     {"insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "billing_not_active",
-      "insufficient_balance", "insufficient_user_quota", "budget_exceeded", "1113", "30001", "1008", "arrearage",
-      "accountoverdueerror"},
-     {"insufficient_quota",
-      "exceeded_current_quota",
-      "credit balance is too low",
-      "free-models-per-day",
-      "key limit exceeded",
-      "insufficient balance",
-      "insufficient credits",
-      "used all available credits",
-      "spending limit",
-      "spending cap",
-      "credits are depleted",
-      "any credits yet",
-      "budget has been exceeded",
-      "exceededbudget",
-      "balance is insufficient",
-      "monthly included credits",
-      "billing hard limit",
-      "weekly limit",
-      "weekly usage",
-      "session limit",
-      "session usage",
-      "monthly limit",
-      "monthly usage",
-      "monthly quota",
-      "usage limit",
-      "limit exhausted",
-      "quota exhausted",
-      "limit will reset",
-      "quota will reset",
-      "assigned quota",
-      "free trial",
-      "trial has ended",
-      "trial has expired",
-      "depleted",
-      "out of credits",
-      "credit limit",
-      "credits exhausted"},
+    {kAnyError, Remedy::kFatal, "quota",
+     "insufficient_quota|exceeded_current_quota_error|billing_hard_limit_reached|billing_not_active|insufficient_"
+     "balance|"
+     "insufficient_user_quota|budget_exceeded|1113|30001|1008|arrearage|accountoverdueerror",
+     "insufficient_quota|exceeded_current_quota|balance is too low|per-day|key limit exceeded|insufficient balance|"
+     "insufficient credit|used all available credits|spending limit|spending cap|any credits yet|budget has been "
+     "exceeded|exceededbudget|balance is insufficient|monthly included credits|billing hard limit|weekly limit|weekly "
+     "usage|weekly rate|weekly quota|session limit|session usage|monthly limit|monthly usage|monthly quota|monthly "
+     "spend|limit exhausted|quota exhausted|limit will reset|quota will reset|"
+     "assigned quota|free trial|trial has ended|trial has expired|trial credit|trial limit|depleted|out of credits|"
+     "credit limit|credits exhausted|no credits|not enough credits|daily limit|daily quota|5-hour limit|billing cycle",
      kNoMoney},
-    {402, Remedy::kFatal, "quota", {}, {}, kNoMoney},
+    {402, Remedy::kFatal, "quota", "", "", kNoMoney},
     // Google reports a limit per minute in the words of OpenAI's empty account, with the time until the next request.
-    {429, Remedy::kRetry, "rate_limited", {"resource_exhausted"}, {"resource_exhausted", "retry in ", "retrydelay"}},
-    {kAnyError, Remedy::kFatal, "quota", {}, {"exceeded your current quota"}, kNoMoney},
+    {429, Remedy::kRetry, "rate_limited", "resource_exhausted", "resource_exhausted"},
+    {kAnyError, Remedy::kRetry, "rate_limited", "rate_limit_exceeded|rate_limit_error",
+     "retry in |try again in |retrydelay|per minute|per-min|perminute|per second|too many requests|rate limit exceeded|"
+     "rate limit reached"},
+    {kAnyError, Remedy::kFatal, "quota", "",
+     "exceeded your current quota|usage limit|usage cap|limit resets|quota resets|resets at", kNoMoney},
 
     // A prompt that is too long, whatever the status: llama.cpp answers 400 or 500, gateways what they like.
-    {kAnyError,
-     Remedy::kGiveUp,
-     "context",
-     {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"},
-     {"maximum context length", "context length exceeded", "context_length_exceeded", "context window", "context size",
-      "exceeds the context", "exceed context", "exceeds the model's", "prompt is too long", "input is too long",
-      "too many input tokens", "reduce the length of", "contextwindowexceeded"},
-     ". The prompt is too long for the model: shorten it (prompt.diagnosis_limit), lower max_tokens, or give the "
-     "server a "
-     "longer context"},
+    {kAnyError, Remedy::kGiveUp, "context",
+     "context_length_exceeded|exceed_context_size_error|context_window_exceeded|string_above_max_length",
+     "maximum context length|context length exceeded|context_length_exceeded|context window|context size|exceeds the "
+     "context|exceed context|exceeds the model's|prompt is too long|input is too long|too many input tokens|reduce the "
+     "length of|contextwindowexceeded",
+     kTooLong},
 
     // A page of a firewall or of a sign-in: it says nothing of the key.
-    {403, Remedy::kFatal, "blocked", {}, {"<!doctype html", "<html"}, kBlocked},
-    {401, Remedy::kFatal, "blocked", {}, {"<!doctype html", "<html"}, kBlocked},
-    {kAnyError,
-     Remedy::kFatal,
-     "blocked",
-     {},
-     {"attention required! | cloudflare", "you have been blocked", "error code: 1020", "error 1020", "captcha"},
-     kBlocked},
+    {403, Remedy::kFatal, "blocked", "", "<!doctype html|<html", kBlocked},
+    {401, Remedy::kFatal, "blocked", "", "<!doctype html|<html", kBlocked},
+    {kAnyError, Remedy::kFatal, "blocked", "",
+     "attention required!|you have been blocked|error code: 1020|error 1020|captcha", kBlocked},
 
     // A parameter that the model does not take.
-    {kAnyError,
-     Remedy::kFatal,
-     "configuration",
-     {"unsupported_parameter", "unsupported_value", "unknown_parameter"},
-     {"unsupported parameter", "unsupported value", "unsupported_parameter", "unsupported_value", "unsupportedparams",
-      "is deprecated for this model", "is not supported with this model", "is not supported by this model",
-      "not supported for this model", "does not support parameters", "does not support the parameter",
-      "unrecognized request argument", "use 'max_completion_tokens'", "use max_completion_tokens",
-      "only the default (1)", "max_tokens is too large", "max_tokens must be", "max_tokens: "},
+    {kAnyError, Remedy::kFatal, "configuration", "unsupported_parameter|unsupported_value|unknown_parameter",
+     "unsupported parameter|unsupported value|unsupported_parameter|unsupported_value|unsupportedparams|is deprecated "
+     "for "
+     "this model|is not supported with this model|is not supported by this model|not supported for this model|does not "
+     "support parameters|does not support the parameter|unrecognized request argument|use 'max_completion_tokens'|use "
+     "max_completion_tokens|only the default (1)|max_tokens is too large|max_tokens must be|max_tokens: ",
      kOption},
 
     // Content filters: Azure, OpenRouter, Zhipu (1301), DashScope, DeepSeek, xAI.
-    {kClient,
-     Remedy::kRefused,
-     "",
-     {"content_filter", "content_policy_violation", "data_inspection_failed", "sensitive", "1301",
-      "responsibleaipolicyviolation"},
-     {"responsibleaipolicyviolation", "contentpolicyviolationerror", "requires moderation", "content exists risk",
-      "violates usage guidelines"}},
+    {kClient, Remedy::kRefused, "",
+     "content_filter|content_policy_violation|data_inspection_failed|sensitive|1301|responsibleaipolicyviolation",
+     "responsibleaipolicyviolation|contentpolicyviolationerror|requires moderation|content exists risk|violates usage "
+     "guidelines"},
 
     // A chat template without a system role, as Gemma's: vLLM answers 400, llama.cpp 500.
-    {kAnyError,
-     Remedy::kFatal,
-     "configuration",
-     {},
-     {"system role not supported", "system role is not supported", "only user and assistant roles",
-      "roles must alternate", "developer instruction is not enabled", "does not support system"},
-     ". The model takes no system message: set prompt.system_role to user, which puts prompt.system at the beginning "
-     "of the user's message, or leave prompt.system empty"},
+    {kAnyError, Remedy::kFatal, "configuration", "",
+     "system role not supported|system role is not supported|only user and assistant roles|roles must "
+     "alternate|developer "
+     "instruction is not enabled|does not support system",
+     kNoSystem},
 
     // A wrong key with another status: Google and LiteLLM answer 400.
-    {400,
-     Remedy::kFatal,
-     "unauthorized",
-     {"invalid_api_key", "auth_error", "no_db_connection"},
-     {"api key not valid", "api_key_invalid", "invalid api key", "incorrect api key"},
-     kBadKey},
-    {401, Remedy::kFatal, "unauthorized", {}, {}, kBadKey},
-    {403, Remedy::kFatal, "unauthorized", {}, {}, kBadKey},
-    {407, Remedy::kFatal, "unauthorized", {}, {}, ". The proxy wants a user and password"},
+    {400, Remedy::kFatal, "unauthorized", "invalid_api_key|auth_error|no_db_connection",
+     "api key not valid|api_key_invalid|invalid api key|incorrect api key", kBadKey},
+    {401, Remedy::kFatal, "unauthorized", "", "", kBadKey},
+    {403, Remedy::kFatal, "unauthorized", "", "", kBadKey},
+    {407, Remedy::kFatal, "unauthorized", "", "", ". The proxy wants a user and password"},
 
-    {404, Remedy::kFatal, "not_found", {}, {}, ". Check base_url and model"},
-    {kClient,
-     Remedy::kFatal,
-     "not_found",
-     {"model_not_found", "invalid_model"},
-     {"invalid model name passed"},
-     ". Check base_url and model"},
-    {405, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
-    {410, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
-    {415, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
-    {501, Remedy::kFatal, "configuration", {}, {}, ". Check base_url: the server does not know this call"},
-    {505, Remedy::kFatal, "configuration", {}, {}, ". Check base_url: the server does not know this call"},
+    {404, Remedy::kFatal, "not_found", "", "", kCheckModel},
+    {kClient, Remedy::kFatal, "not_found", "model_not_found|invalid_model", "invalid model name passed", kCheckModel},
+    {405, Remedy::kFatal, "configuration", "", "", kCheckUrl},
+    {410, Remedy::kFatal, "configuration", "", "", kCheckUrl},
+    {415, Remedy::kFatal, "configuration", "", "", kCheckUrl},
+    {501, Remedy::kFatal, "configuration", "", "", kCheckUrl},
+    {505, Remedy::kFatal, "configuration", "", "", kCheckUrl},
 
-    {408, Remedy::kRetry, "timeout", {}, {}},
-    {409, Remedy::kRetry, "server_error", {}, {}},
-    {425, Remedy::kRetry, "server_error", {}, {}},
-    {429, Remedy::kRetry, "rate_limited", {}, {}},
-    {424, Remedy::kRetry, "server_error", {}, {}},   // Hugging Face: the model's server failed
-    {498, Remedy::kRetry, "server_error", {}, {}},   // Groq: no capacity
-    {499, Remedy::kRetry, "server_error", {}, {}},   // the gateway closed the request
-    {kClient, Remedy::kGiveUp, "rejected", {}, {}},  // may be due to this prompt, for example its length
-    {kAnyError, Remedy::kRetry, "server_error", {}, {}},
+    {408, Remedy::kRetry, "timeout"},
+    {409, Remedy::kRetry, "server_error"},
+    {425, Remedy::kRetry, "server_error"},
+    {429, Remedy::kRetry, "rate_limited"},
+    {424, Remedy::kRetry, "server_error"},   // Hugging Face: the model's server failed
+    {498, Remedy::kRetry, "server_error"},   // Groq: no capacity
+    {499, Remedy::kRetry, "server_error"},   // the gateway closed the request
+    {kClient, Remedy::kGiveUp, "rejected"},  // may be due to this prompt, for example its length
+    {kAnyError, Remedy::kRetry, "server_error"},
 };
+
+bool IsOneOf(std::string_view names, const std::string& name) {
+  return !name.empty() && ("|" + std::string(names) + "|").find("|" + Lower(name) + "|") != std::string::npos;
+}
 
 bool Matches(const Row& row, int status, const ServiceError& error) {
   const bool of_status = row.status == kAnyError ? status >= 400
                          : row.status == kClient ? status >= 400 && status < 500
                                                  : status == row.status;
-  if (!of_status) return false;
-  if (row.names.size() == 0 && row.says.size() == 0) return true;
-  const std::string code = Lower(error.code), type = Lower(error.type);
-  return std::any_of(row.names.begin(), row.names.end(), [&](auto name) { return name == code || name == type; }) ||
-         std::any_of(row.says.begin(), row.says.end(),
-                     [&](auto phrase) { return error.text.find(phrase) != std::string::npos; });
+  if (!of_status || (row.names.empty() && row.says.empty())) return of_status;
+  return IsOneOf(row.names, error.code) || IsOneOf(row.names, error.type) ||
+         FindAny(error.text, row.says) < error.text.size();
 }
 
 // Gateways answer 200 and put the upstream's status into an error object.
@@ -196,12 +150,10 @@ int StatusOfError(const ResponseHeaders& headers, const ServiceError& error) {
   int code = 0;
   const char* end = error.code.data() + error.code.size();
   if (std::from_chars(error.code.data(), end, code).ptr == end && code >= 400 && code < 600) return code;
-  const auto one_of = [&](std::initializer_list<std::string_view> names) {
-    return std::any_of(names.begin(), names.end(), [&](auto name) { return name == error.code || name == error.type; });
-  };
-  if (one_of({"rate_limit_exceeded", "rate_limit_error", "requests", "tokens"})) return 429;
-  if (one_of({"invalid_request_error", "sensitive", "content_filter"})) return 400;
-  if (one_of({"insufficient_system_resource", "engine_overloaded_error", "overloaded_error"})) return 503;
+  const auto one_of = [&](std::string_view names) { return IsOneOf(names, error.code) || IsOneOf(names, error.type); };
+  if (one_of("rate_limit_exceeded|rate_limit_error|requests|tokens")) return 429;
+  if (one_of("invalid_request_error|sensitive|content_filter")) return 400;
+  if (one_of("insufficient_system_resource|engine_overloaded_error|overloaded_error")) return 503;
   return 500;
 }
 
@@ -237,7 +189,8 @@ std::optional<double> WaitNamed(std::string_view text) {
     text.remove_prefix(at + phrase.size());
     if (phrase == "retrydelay") text.remove_prefix(std::min(text.find_first_not_of("\": "), text.size()));
     const std::string_view number = text.substr(0, text.find_first_not_of("0123456789."));
-    for (const auto& [unit, seconds] : {std::pair{" second", 1.0}, {" minute", 60.0}, {" hour", 3600.0}}) {
+    for (const auto& [unit, seconds] :
+         {std::pair{" second", 1.0}, {" minute", 60.0}, {" hour", 3600.0}, {" day", 86400.0}}) {
       if (text.substr(number.size()).starts_with(unit)) return ParseDuration(number).value_or(0) * seconds;
     }
     text = text.substr(0, text.find_first_not_of("0123456789.hms"));
@@ -286,8 +239,8 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
     failure.message +=
         ". It resets in " + std::to_string(static_cast<long>(std::min(*headers.retry_after, 1e9))) + " s";
   if (failure.remedy == Remedy::kRetry) failure.wait = WaitNamed(error.text);
-  failure.overload =
-      failure.remedy == Remedy::kRetry && (status == 429 || status == 498 || status == 503 || status == 529);
+  failure.overload = failure.remedy == Remedy::kRetry &&
+                     (failure.word == "rate_limited" || status == 498 || status == 503 || status == 529);
   failure.alive = failure.word == "rejected" || failure.word == "context";
   failure.forbidden = status == 403 && (failure.word == "unauthorized" || failure.word == "blocked");
   if (failure.word == "rate_limited")

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <iterator>
 #include <utility>
@@ -32,21 +30,6 @@ std::optional<double> Number(std::string_view text) {
   std::string_view rest;
   const std::optional<double> value = LeadingNumber(text, rest, std::chars_format::general);  // LiteLLM: 9.75e-05
   return value && rest.empty() ? value : std::nullopt;
-}
-
-// "2026-11-26T20:00:00.5Z" or with an offset, "+01:00". curl_getdate reads neither.
-std::optional<double> IsoDate(const std::string& text) {
-  std::tm date = {};
-  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &date);
-  if (rest == nullptr) return std::nullopt;
-  auto time = static_cast<double>(timegm(&date));
-  if (*rest == '.') rest += 1 + std::strspn(rest + 1, "0123456789");
-  int hours = 0, minutes = 0;
-  if (*rest == '+' || *rest == '-') {
-    if (std::sscanf(rest + 1, "%2d:%2d", &hours, &minutes) != 2) return std::nullopt;
-    time -= (*rest == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
-  }
-  return time;
 }
 
 int StatusOf(std::string_view status_line) {
@@ -82,19 +65,17 @@ std::optional<double> ParseDuration(std::string_view text) {
 
 std::optional<double> SecondsUntil(std::string_view text, double unix_now) {
   constexpr double kSeconds = 1e9, kMilliseconds = 1e12;  // no duration: 31 years. Dates from 2001 to 2286
-  text = Trimmed(text);
-  std::optional<double> date;
-  if (const std::optional<double> duration = ParseDuration(text)) {
-    if (*duration < kSeconds || *duration >= 10 * kMilliseconds) return duration;
-    if (*duration >= 10 * kSeconds && *duration < kMilliseconds) return duration;
-    date = *duration >= kMilliseconds ? *duration / 1000 : *duration;
-  } else {
-    date = IsoDate(std::string(text));
-    if (const time_t http = date ? -1 : curl_getdate(std::string(text).c_str(), nullptr); http != -1)
-      date = static_cast<double>(http);
+  std::optional<double> time = ParseDuration(text);
+  if (!time) {
+    const time_t date = curl_getdate(std::string(Trimmed(text)).c_str(), nullptr);
+    if (date == -1) return std::nullopt;
+    time = static_cast<double>(date);
+  } else if (*time >= kMilliseconds && *time < 10 * kMilliseconds) {
+    *time /= 1000;
+  } else if (*time < kSeconds || *time >= 10 * kSeconds) {
+    return time;
   }
-  if (!date) return std::nullopt;
-  return std::max(0.0, *date - unix_now);
+  return std::max(0.0, *time - unix_now);
 }
 
 void ResponseHeaders::Take(std::string_view line, double unix_now) {

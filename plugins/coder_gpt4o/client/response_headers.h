@@ -35,7 +35,7 @@ struct ResponseHeaders {
 std::optional<double> ParseDuration(std::string_view text);
 
 // Seconds from `unix_now` to the time that a header names: a duration as above, or a date, given as Unix time in
-// seconds or milliseconds, by HTTP's or by ISO 8601's form. 0 for a date that has passed.
+// seconds or milliseconds or in HTTP's form. 0 for a date that has passed.
 std::optional<double> SecondsUntil(std::string_view text, double unix_now);
 
 }  // namespace kgrpo::coder_gpt4o

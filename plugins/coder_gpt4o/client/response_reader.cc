@@ -1,11 +1,7 @@
 #include "coder_gpt4o/client/response_reader.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -15,7 +11,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-using coder_shared::Lower, coder_shared::Trimmed;
+using coder_shared::Lower, coder_shared::StartsWithAny, coder_shared::Trimmed;
 namespace {
 
 using nlohmann::json;
@@ -92,44 +88,20 @@ std::optional<double> StatedCost(const json& usage) {
   return adds ? *cost + upstream : *cost;
 }
 
-// JSON as Python's module reads it: NaN and Infinity are numbers, here null; half of a character, which a server cut
-// between two events, is U+FFFD.
+// JSON as Python's module reads it: NaN and Infinity are numbers, here null. An escaped half of a character, which a
+// server cut between two events, is U+FFFD.
 std::string Lenient(std::string_view text) {
-  const auto hex = [text](size_t at) {  // of \uXXXX at `at`; 0: it is none
-    unsigned value = 0;
-    if (at >= text.size()) return value;
-    const std::string_view digits = text.substr(at, 6).starts_with("\\u") ? text.substr(at + 2, 4) : std::string_view();
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    return error == std::errc() && digits.size() == 4 && end == digits.data() + 4 ? value : 0U;
-  };
+  constexpr std::string_view kNoNumbers = "-Infinity|Infinity|NaN",
+                             kHalf = "\\ud8|\\ud9|\\uda|\\udb|\\udc|\\udd|\\ude|\\udf";
   std::string lenient;
   bool quoted = false;
   for (size_t at = 0; at < text.size();) {
-    const unsigned code = quoted ? hex(at) : 0, next = quoted ? hex(at + 6) : 0;
-    const bool pair = code >= 0xD800 && code < 0xDC00 && next >= 0xDC00 && next < 0xE000;
-    size_t taken = pair ? 12 : quoted && text[at] == '\\' ? 2 : 1;
-    if (!pair && code >= 0xD800 && code < 0xE000) {
-      lenient += "\\ufffd";
-      at += 6;
-      continue;
-    }
-    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-      if (quoted || !text.substr(at).starts_with(word)) continue;
-      lenient += "null";
-      at += word.size();
-      taken = 0;
-      break;
-    }
-    if ((text[at] & 0x80) != 0 && taken == 1) {
-      utf8proc_int32_t character = 0;
-      const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at),
-                                           static_cast<utf8proc_ssize_t>(text.size() - at), &character);
-      lenient += length > 0 ? text.substr(at, static_cast<size_t>(length)) : "\uFFFD";
-      at += length > 0 ? static_cast<size_t>(length) : 1;
-      continue;
-    }
-    quoted = quoted != (taken == 1 && text[at] == '"');
-    lenient += text.substr(at, taken);
+    const std::string_view rest = text.substr(at);
+    const size_t word = quoted ? 0 : StartsWithAny(rest, kNoNumbers);
+    const bool half = quoted && StartsWithAny(Lower(rest.substr(0, 4)), kHalf) > 0;
+    const size_t taken = word > 0 ? word : half ? 6 : quoted && rest[0] == '\\' ? 2 : 1;
+    quoted = quoted != (taken == 1 && rest[0] == '"');
+    lenient += word > 0 ? "null" : half ? "\\ufffd" : rest.substr(0, taken);
     at += taken;
   }
   return lenient;
@@ -137,13 +109,12 @@ std::string Lenient(std::string_view text) {
 
 json ParseJson(std::string_view text) {
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) object = json::parse(Lenient(text), nullptr, false);
-  return object;
-}
-
-// True if a text in lower case begins with one of the words.
-bool BeginsWith(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.starts_with(word); });
+  if (!object.is_discarded()) return object;
+  std::string lenient = Lenient(text);
+  object = json::parse(lenient, nullptr, false);
+  if (!object.is_discarded()) return object;
+  for (char& c : lenient) c = (c & 0x80) != 0 ? '?' : c;  // bytes that are no UTF-8, such as a part of a character
+  return json::parse(lenient, nullptr, false);
 }
 
 }  // namespace
@@ -272,21 +243,7 @@ void ResponseReader::TakeWhole(int status) {
                                     "; it begins: " + Beginning());
     return;
   }
-  if (TakeError(object, body_)) return;
-  if (!success) {
-    error_.text = Lower(std::string_view(body_).substr(0, kSearchedOfError));
-    for (const char* name : {"message", "detail", "error_description"}) {
-      if (const json* message = Member(object, name)) {
-        const std::optional<std::string> plain = Plain(message);
-        error_.message = plain ? Quoted(*plain) : Beginning();
-        error_.type = StringOr(Member(object, "type"));
-        error_.code = StringOr(Member(object, "code"));
-        return;
-      }
-    }
-    error_.message = Beginning();
-    return;
-  }
+  if (TakeError(object, body_, /*is_error=*/!success)) return;
   TakeChoices(object, "message", body_);
   TakeUsage(object);
   complete_ = has_choice_;
@@ -338,8 +295,9 @@ void ResponseReader::TakeFinishReason(std::string reason, std::string_view text)
   if (lower.empty() || lower == "null") return;
   has_choice_ = true;
   // OpenRouter, Mistral: error; vLLM, SGLang: abort; Zhipu: network_error; DeepSeek: insufficient_system_resource.
-  if (BeginsWith(lower, {"error", "abort", "network", "connection", "insufficient_", "cancel", "timeout", "overloaded",
-                         "pause_turn", "server_error", "internal", "interrupted", "unavailable", "upstream"})) {
+  if (StartsWithAny(lower,
+                    "error|abort|network|connection|insufficient_|cancel|timeout|overloaded|pause_turn|server_error|"
+                    "internal|interrupted|unavailable|upstream") > 0) {
     has_error_ = true;
     error_.type = lower;
     error_.message = "the generation failed, with finish_reason \"" + Quoted(reason) + "\"";
@@ -348,10 +306,9 @@ void ResponseReader::TakeFinishReason(std::string reason, std::string_view text)
     return;
   }
   // Google: "content_filter: RECITATION"; Zhipu: sensitive; Anthropic: refusal.
-  if (BeginsWith(lower, {"content_filter", "sensitive", "safety", "refusal", "recitation", "prohibited_content"}))
+  if (StartsWithAny(lower, "content_filter|sensitive|safety|refusal|recitation|prohibited_content") > 0)
     reason = "content_filter";
-  if (BeginsWith(lower, {"max_tokens", "model_length", "model_context_window_exceeded", "max_length"}))
-    reason = "length";
+  if (StartsWithAny(lower, "max_tokens|model_length|model_context_window_exceeded|max_length") > 0) reason = "length";
   answer_.finish_reason = std::move(reason);
   complete_ = true;
 }
@@ -391,17 +348,17 @@ void ResponseReader::TakeUsage(const json& object) {
   answer_.usage_known = prompt > 0 && (completion > 0 || (counted != nullptr && counted->is_number_unsigned()));
 }
 
-// `text`: the JSON text that contains the object.
-bool ResponseReader::TakeError(const json& object, std::string_view text) {
+// `text`: the JSON text that contains the object. `is_error`: the object is an error, whatever it contains.
+bool ResponseReader::TakeError(const json& object, std::string_view text, bool is_error) {
   const json* error = Member(object, "error");
   if (const json* status = Inner(object, "base_resp", "status_code")) {  // MiniMax
     if (error == nullptr && *status != 0) error = &object["base_resp"];
   }
-  if (error == nullptr && StringOr(Member(object, "object")) == "error") error = &object;  // older vLLM
+  if (error == nullptr && (is_error || StringOr(Member(object, "object")) == "error")) error = &object;  // older vLLM
   if (error == nullptr) return false;
   has_error_ = true;
   std::optional<std::string> plain = Plain(error);
-  for (const char* name : {"message", "status_msg"}) {
+  for (const char* name : {"message", "status_msg", "detail", "error_description"}) {
     if (!plain) plain = Plain(Member(*error, name));
   }
   error_.message = Quoted(plain ? std::string_view(*plain) : text);

@@ -66,7 +66,7 @@ class ResponseReader {
   void TakeMessage(const nlohmann::json& message);
   void TakeFinishReason(std::string reason, std::string_view text);
   void TakeUsage(const nlohmann::json& object);
-  bool TakeError(const nlohmann::json& object, std::string_view text);
+  bool TakeError(const nlohmann::json& object, std::string_view text, bool is_error = false);
   void NoteMissingText();
   bool HasText() const { return answer_.reasoning_bytes > 0 || !answer_.text.empty() || !answer_.refusal.empty(); }
   void NotComplete(std::string problem);

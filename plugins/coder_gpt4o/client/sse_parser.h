@@ -24,7 +24,6 @@ class SseParser {
 
  private:
   void TakeLine(std::string_view line);
-  void Dispatch();
 
   OnEvent on_event_;
   std::string line_;        // the received part of a line

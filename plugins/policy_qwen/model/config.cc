@@ -231,12 +231,14 @@ std::vector<int32_t> ReadEndIds(const Reader& reader, int64_t vocabulary_size) {
 }
 
 // Keys of config.json that transformers' code of these architectures reads, and that change what a model computes in a
-// way that is not computed here. The others are read below or change nothing (dtype, dropout in training, caches).
+// way that is not computed here. tests/policy/config_keys.json lists every key that it reads: the others are read below
+// or change nothing (dtype, dropout in training, caches).
 struct RefusedKey {
   const char* name;
   bool (*is_neutral)(const json& value);
   const char* why;
 };
+bool IsEmpty(const json& value) { return value.is_null() || value.empty(); }
 constexpr RefusedKey kRefusedKeys[] = {
     // create_causal_mask: any value that Python takes as false gives attention in both directions, null too.
     {"is_causal",
@@ -244,7 +246,10 @@ constexpr RefusedKey kRefusedKeys[] = {
        return value == true || (value.is_number() && value != 0) ||
               (value.is_string() && !value.get_ref<const std::string&>().empty());
      },
-     "attention to later tokens"}};
+     "attention to later tokens"},
+    {"per_layer_config", IsEmpty, "a model whose layers differ"},
+    {"transformers_weights", [](const json& value) { return value.is_null(); }, "another file of weights"},
+    {"fusion_config", IsEmpty, "a model with fused modules"}};
 
 // Weights of fewer bits, by the names of what wrote them.
 void RefuseQuantized(const std::string& folder, const Reader& reader) {

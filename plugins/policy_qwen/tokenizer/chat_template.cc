@@ -134,7 +134,16 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
     }
   }
   variables["messages"] = std::move(list);
-  std::string text = parsed.Render(variables, now_);
+  std::string text;
+  try {
+    text = parsed.Render(variables, now_);
+  } catch (const Error& error) {  // Gemma's: "System role not supported"
+    const std::string why = error.what();
+    if (why.find("ystem") == std::string::npos || messages[0].value("role", Json()) != "system") throw;
+    throw Error(error.code(), why +
+                                  ": leave prompt.system empty, or for a coder set prompt.system_role to user, which "
+                                  "puts it at the beginning of the user's message");
+  }
   for (const size_t i : others) {  // a template may write any role
     const Json role = std::exchange(variables["messages"][i]["role"], "another");
     if (role.is_string() && parsed.Render(variables, now_) != text) continue;
