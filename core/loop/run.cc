@@ -431,7 +431,7 @@ class Runner {
   bool cannot_go_on_ = false;  // a checkpoint's files could not be read
   uint64_t done_ = 0;          // steps in the database and in the policy
   CoderSpending spending_;     // costs of the run so far
-  double lost_before_ = 0;     // of the coder's own account, as last read
+  double lost_before_ = 0;     // the lost cost of the coder's own account, as last read
 };
 
 }  // namespace

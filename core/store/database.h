@@ -82,9 +82,9 @@ class RunDatabase {
   // of a run that does not train "purpose" and "options" (loop/identity.h, BeginRecord).
   void Set(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);
-  // What there is of a rollout that an error ended (loop/coder_cost.h), until its trajectories are written.
+  // Keeps the part of a rollout that an error ended (loop/coder_cost.h), until its trajectories are written.
   void WriteUnfinished(Purpose purpose, uint64_t step, const std::vector<uint8_t>& bytes);
-  // That of a purpose and step; of all without.
+  // Reads the part of that purpose and step; without one, all parts.
   std::vector<std::vector<uint8_t>> ReadUnfinished(std::optional<std::pair<Purpose, uint64_t>> of = std::nullopt);
 
   // Replaces the record of the settings that were changed on the way, and the text "resolved_yaml" that they led to.

@@ -38,7 +38,7 @@ constexpr string_view kOlds =
     "initial|starting|prior ";
 // They turn a fault into a merit: "without a race".
 constexpr string_view kNegates = " no |without|avoid|remov|eliminat|prevent|fewer|less |resolv|instead of a";
-// Of a patch after another one they say, besides, that it is for the given kernel alone.
+// After another patch, they say besides that it is for the given kernel alone.
 constexpr string_view kOtherPatches =
     "another |variant|or instead|possibility|instead of the|not both|different approach|plan b|could also|if that|if "
     "this";
