@@ -21,17 +21,19 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyPath, issue, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlockLatency, hit, miss, fetched, instructions, ahead, weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelResources, registers_per_thread, static_shared_bytes, dynamic_shared_bytes,
                                    spill_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, address, bytes, load_requests, load_sectors, load_ideal_sectors,
-                                   l1_miss_sectors, store_requests, store_sectors, store_ideal_sectors,
-                                   store_partial_sectors, store_partial_lines, atomic_requests, atomic_sectors,
-                                   unique_load_sectors, unique_store_sectors, unique_store_bytes, whole_store_sectors,
-                                   unique_load_pairs, load_again, store_again, all_load_sectors, all_store_sectors)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, address, bytes, low, high, load_requests, load_sectors,
+                                   load_ideal_sectors, l1_miss_sectors, store_requests, store_sectors,
+                                   store_ideal_sectors, store_partial_sectors, store_partial_lines, atomic_requests,
+                                   atomic_sectors, unique_load_sectors, unique_store_sectors, unique_store_bytes,
+                                   whole_store_sectors, unique_load_pairs, load_again, store_again, all_load_sectors,
+                                   all_store_sectors)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counts, kernel, grid_blocks, sampled_blocks, busiest_blocks, threads_per_block,
                                    warps_per_block, issued, thread_instructions, pipe, tensor_flops, arrays, l1_share,
-                                   l1_wavefronts, local_sectors, shared_requests, shared_wavefronts,
-                                   shared_ideal_wavefronts, merged_loads, shared_atomic_wavefronts, exchange_wavefronts,
-                                   global_atomic_operations, busiest_atomic_turns, barriers, divergent_branches,
-                                   branches, latency, block_issued)
+                                   l1_wavefronts, local_sectors, local_lines, local_partial_lines,
+                                   local_partial_sectors, local_bytes, constant_cycles, waited_cycles, shared_requests,
+                                   shared_wavefronts, shared_ideal_wavefronts, merged_loads, shared_atomic_wavefronts,
+                                   exchange_wavefronts, global_atomic_operations, busiest_atomic_turns, barriers,
+                                   divergent_branches, branches, latency, block_issued)
 
 }  // namespace kgrpo::simt
 
@@ -131,8 +133,13 @@ std::vector<CountedKernel> KernelCounter::Count(const std::vector<MeasuredKernel
       return;
     }
     CountedKernel& result = counted[i];
-    result = {kernel.problem,      kernel.schedule,          open.problem.family,        kernel.microseconds * 1e-6,
-              record.copy_seconds, std::move(record.counts), std::move(record.resources)};
+    result = {kernel.problem,
+              kernel.schedule,
+              open.problem.family,
+              kernel.microseconds * 1e-6,
+              record.copy_seconds + record.host_seconds,
+              std::move(record.counts),
+              std::move(record.resources)};
     if (const size_t n = ++done; n % 100 == 0) std::fprintf(stderr, "%zu of %zu counted\n", n, kernels.size());
   });
   std::erase_if(counted, [](const CountedKernel& kernel) { return kernel.counts.empty(); });

@@ -10,6 +10,7 @@
 #include "interpreter/code_not_judged.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/problem/cases.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -125,6 +126,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   const std::unique_ptr<Run> run = Prepare(open, source, thorough, &evaluation);
   if (!run) return evaluation;
   run->key = key;
+  run->blocks = evaluator::KeyFromText(std::to_string(options_.seed) + open.problem.digest);
   const Problem& problem = open.problem;
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), thorough, show_hidden);

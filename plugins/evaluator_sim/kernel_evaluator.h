@@ -33,6 +33,7 @@ using interpreter::WorkerPool;
 class KernelEvaluator : public evaluator::Backend {
  public:
   struct Options : evaluator::BackendOptions {
+    uint64_t seed = 0;              // with the problem, chooses the counted blocks
     std::string device = "h100";    // devices/NAME.yaml
     bool timing_size_only = false;  // no correctness cases: for a problem under KernelBench's rules
     uint32_t sampled_blocks = 24;   // at the timing size

@@ -21,7 +21,8 @@ struct KernelEvaluator::Run : interpreter::LoadedKernel {
       : LoadedKernel(open_problem.problem, std::move(compiled), std::move(module), interpreter), open(open_problem) {}
   const OpenProblem& open;
   evaluator::WorstErrors worst;
-  uint64_t key = 0;  // secret
+  uint64_t key = 0;     // secret
+  uint64_t blocks = 0;  // secret: chooses blocks, the same for all kernels of a problem; 0: the first of a sequence
   bool thorough = false;
   // All blocks must run: none represents others, or outputs are final only at the end. Set by the correctness cases, or
   // by the call at the timing size.

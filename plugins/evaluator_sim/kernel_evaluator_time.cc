@@ -18,6 +18,9 @@ constexpr double kImplausible = 0.9;    // fraction of the roofline time
 constexpr uint32_t kFurtherBlocks = 8;  // secretly chosen blocks that run at the timing size beside the counted ones
 constexpr uint64_t kFurtherStream = ~uint64_t{16};  // SubKey index of the stream that chooses them
 
+constexpr double kMostUnpriced = 0.001;  // of a launch's instructions
+constexpr double kMuchOfHost = 0.2;      // of the time: then it is said
+
 constexpr const char* kWithWholeNumbers = "At the timing size, with whole numbers: ";
 
 std::string TimeText(double seconds) {
@@ -65,10 +68,9 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
   timed->calls.emplace(CallsOn(run, timed->inputs));
   interpreter::TimingCalls& calls = *timed->calls;
   const uint32_t factor = run.thorough ? 2 : 1;
-  // The counted blocks are the same in every evaluation, so that a kernel's time does not depend on its secret key. The
-  // further blocks are chosen by that key, so no candidate can know them.
-  BlockChoice choice = {options_.sampled_blocks, 0, factor * kFurtherBlocks,
-                        evaluator::SubKey(run.key, kFurtherStream)};
+  // No candidate can know the blocks; those of equal kernels are the same, so that their times are.
+  BlockChoice choice = {options_.sampled_blocks, run.blocks, factor * kFurtherBlocks,
+                        evaluator::SubKey(run.blocks, kFurtherStream)};
   choice.warp_instructions = options_.timing_warp_instructions;
   interpreter::TimingCalls::AddChecks(&choice);
   run.session.KeepState();
@@ -168,7 +170,16 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
         "which the time model cannot predict. Remove the clock reads."};
   }
 
-  double seconds = record.copy_seconds;
+  for (const simt::Counts& counts : record.counts) {
+    if (counts.unpriced <= kMostUnpriced * counts.issued) continue;
+    std::ostringstream text;
+    text << "It is correct at all correctness sizes, but was not timed: the time model has no price for "
+         << std::setprecision(2) << 100 * counts.unpriced / counts.issued
+         << "% of its instructions, such as those of line " << counts.unpriced_line
+         << ". Remove them (printf and the like).";
+    return {"not_timed", text.str()};
+  }
+  double seconds = record.copy_seconds + record.host_seconds;
   size_t longest = 0;
   for (size_t i = 0; i < record.estimates.size(); ++i) {
     const simt::TimeEstimate& estimate = record.estimates[i];
@@ -204,6 +215,9 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
           << std::lround(100 * main.seconds / seconds) << "%.";
     text += share.str();
   }
+  if (record.host_seconds > kMuchOfHost * seconds)
+    text += " Calls of the host code, and its waits for the device, take " +
+            std::to_string(std::lround(100 * record.host_seconds / seconds)) + "%.";
   evaluation->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
   return {};
 }

@@ -39,6 +39,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     const kgrpo::evaluator::EvaluatorOptions common = kgrpo::evaluator::ReadEvaluatorOptions(json, services);
     KernelEvaluator::Options options;
     kgrpo::evaluator::ReadBackendOptions(json, services, &options);
+    options.seed = common.seed;
     options.device = json.value("device", "h100");
     options.timing_size_only = common.rules == kgrpo::evaluator::Rules::kKernelBench;
     options.sampled_blocks = json.value("sampled_blocks", 24u);

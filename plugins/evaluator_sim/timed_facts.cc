@@ -1,6 +1,7 @@
 #include "evaluator_sim/timed_facts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -37,6 +38,15 @@ class Facts {
  private:
   KernelEvaluation* evaluation_;
 };
+
+// The relative standard error of the counted blocks' mean work.
+double SampleSpread(const simt::Counts& counts) {
+  double sum = 0, squares = 0;
+  const auto blocks = static_cast<double>(counts.block_issued.size());
+  for (const double issued : counts.block_issued) sum += issued;
+  for (const double issued : counts.block_issued) squares += std::pow(issued - sum / blocks, 2);
+  return sum > 0 ? std::sqrt(squares) / sum : 0;
+}
 
 // Adds the launch's size, occupancy and waves.
 void AddLaunch(const simt::Counts& counts, const simt::Occupancy& occupancy, const simt::Device& device, Facts& facts) {
@@ -171,6 +181,7 @@ void AddTimeFacts(const TimedFacts& timed, KernelEvaluation* evaluation) {
     for (const simt::TimeTerm& term : record.estimates[i].terms) terms[term.name] += term.seconds;
   }
   if (record.copy_seconds > 0) terms["copies"] = record.copy_seconds;
+  if (record.host_seconds > 0) terms["host"] = record.host_seconds;
   const simt::KernelResources& resources = record.resources[timed.longest];
   facts.Add("modelled_seconds", timed.seconds);
   facts.Add("launches", static_cast<double>(record.launches));
@@ -180,6 +191,7 @@ void AddTimeFacts(const TimedFacts& timed, KernelEvaluation* evaluation) {
   facts.Add("dram_bytes", dram_bytes);
   facts.Add("l2_bytes", l2_bytes);
   facts.Add("issued_instructions", issued);
+  facts.Add("sample_spread", SampleSpread(record.counts[timed.longest]));
   const double bytes = timed.problem.needed_bytes.Evaluate(timed.problem.timing),
                operations = timed.problem.needed_flops.Evaluate(timed.problem.timing);
   AddBound(timed, facts);

@@ -2,6 +2,7 @@
 // for one evaluation; lives beside the worker that asks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +20,24 @@
 namespace kgrpo::interpreter {
 
 using evaluator::Trouble;
+
+// The host and the device in a call of the launch function: the device takes up work when the host has submitted it.
+class HostClock {
+ public:
+  void Spend(double seconds) { host_ += seconds; }
+  // The device works; the launch's own cost includes that the host is so far ahead.
+  void Submit(double seconds);
+  // The host waits for the device, at a cost that is part of the work.
+  void CatchUp() { host_ = std::max(host_, device_); }
+  // The host waits for the device. `submitted`: there was something to wait for.
+  void Wait(bool submitted);
+  // The seconds of the call beyond those of the device's work.
+  double Idle() const;
+
+ private:
+  static constexpr double kAhead = 2e-6;
+  double host_ = 0, device_ = 0, idle_ = 0, ahead_ = kAhead;
+};
 
 // The record of one call of the launch function. Fields named as in simt::LaunchResult combine all launches.
 struct CallRecord {
@@ -40,6 +59,7 @@ struct CallRecord {
   std::vector<simt::RacingReads> racing_reads;           // by launch, when checked
   std::string choice;                                    // the first launch's LaunchResult::choice, a sentence
   std::vector<std::vector<uint64_t>> work;               // by launch and block, when counted and all blocks ran
+  double host_seconds = 0;                               // modelled: the device waits for the host
   double copy_seconds = 0;                               // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;                       // CPU time that the launches took here
   // By launch: the kernel, and the blocks that took an edge of its control flow first.
@@ -116,6 +136,7 @@ class DeviceSession {
   Reply Allocate(uint64_t bytes, bool is_array);
   Trouble EndOf(Worker& worker, Worker::Event event);
   void BeginHost(double seconds);
+  void Copy(double seconds, bool waits);
   bool HostUsedItsTime(const Worker& worker);
   void ThrowIfCancelled() const;
   void Stop(const std::string& code, const std::string& sentence);
@@ -147,6 +168,7 @@ class DeviceSession {
   std::optional<double> host_processor_;          // the worker's processor time when it had run for kLookSeconds
   CallRecord* record_ = nullptr;
   simt::L2Contents l2_;  // for the time model
+  HostClock clock_;
   simt::LaunchesInFlight in_flight_;
   Trouble trouble_;
 };

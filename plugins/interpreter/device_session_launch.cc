@@ -68,8 +68,8 @@ simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_sh
   return resources;
 }
 
-// Estimates the launch's time. The counted blocks are the same in every evaluation; the further blocks are chosen by a
-// secret seed. If the further blocks take longer, the counted ones are not representative: then the further ones count.
+// Estimates the launch's time. If the further blocks take longer, the counted ones are not representative: then the
+// further ones count.
 simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources) {
   constexpr double kLonger = 1.25;  // above the difference that a sample of few blocks makes
   simt::L2Contents before = l2_;
@@ -198,6 +198,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     record_->blocks += blocks;
     record_->work.push_back(std::move(result.work));
     record_->estimates.push_back(TimeOf(result, resources));
+    clock_.Submit(record_->estimates.back().seconds);
     record_->resources.push_back(resources);
     record_->counts.push_back(std::move(result.counts));
   }

@@ -50,8 +50,7 @@ Worker::Event Worker::Receive(Request* request, std::vector<uint8_t>* payload, d
   };
   if (const Event event = read(request, sizeof *request); event != Event::kRequest) return event;
   if (request->operation < static_cast<uint32_t>(Operation::kReady) ||
-      request->operation > static_cast<uint32_t>(Operation::kRemoveObject) ||
-      request->payload_bytes > kLargestPayload) {
+      request->operation > static_cast<uint32_t>(Operation::kWait) || request->payload_bytes > kLargestPayload) {
     malformed_ = true;
     return Event::kEnded;
   }

@@ -66,27 +66,43 @@ TEST(L2Contents, AreFoundByTheNextLaunch) {
   EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, nullptr, false).seconds, first.seconds);
 }
 
+// All of an array, of which `last` bytes are touched last.
+L2Contents::Touched Array(uint64_t address, double bytes, double last = 0) { return {address, 0, 1000, bytes, last}; }
+
 TEST(L2Contents, MakeRoomForWhatComesLater) {
   L2Contents contents;
-  contents.Touch({{1, 30}, {2, 30}}, 100);
-  EXPECT_EQ(contents.BytesOf(1), 30);
-  contents.Touch({{3, 60}}, 100);  // 40 are left for the two
-  EXPECT_EQ(contents.BytesOf(3), 60);
-  EXPECT_EQ(contents.BytesOf(1) + contents.BytesOf(2), 40);
-  contents.Touch({{4, 400}}, 100);  // of what is larger than the cache it keeps a part, and nothing else
-  EXPECT_EQ(contents.BytesOf(4), 100);
-  EXPECT_EQ(contents.BytesOf(3), 0);
+  contents.Touch({Array(1, 30), Array(2, 30)}, 100);
+  EXPECT_EQ(contents.BytesOf(Array(1, 1)), 30);
+  contents.Touch({Array(3, 60)}, 100);  // 40 are left for the two
+  EXPECT_EQ(contents.BytesOf(Array(3, 1)), 60);
+  EXPECT_EQ(contents.BytesOf(Array(1, 1)) + contents.BytesOf(Array(2, 1)), 40);
+  contents.Touch({Array(4, 400)}, 100);  // of what is larger than the cache it keeps a part, and nothing else
+  EXPECT_EQ(contents.BytesOf(Array(4, 1)), 100);
+  EXPECT_EQ(contents.BytesOf(Array(3, 1)), 0);
 }
 
 // The stores of the last blocks are kept whole; of the rest each array keeps its share.
 TEST(L2Contents, KeepWhatComesLast) {
   L2Contents contents;
-  contents.Touch({{1, 380}, {2, 20, 20}}, 100);
-  EXPECT_EQ(contents.BytesOf(2), 20);
-  EXPECT_EQ(contents.BytesOf(1), 80);
-  contents.Touch({{3, 100}, {4, 400, 200}}, 100);  // more than fits comes last
-  EXPECT_EQ(contents.BytesOf(4), 100);
-  EXPECT_EQ(contents.BytesOf(3), 0);
+  contents.Touch({Array(1, 380), Array(2, 20, 20)}, 100);
+  EXPECT_EQ(contents.BytesOf(Array(2, 1)), 20);
+  EXPECT_EQ(contents.BytesOf(Array(1, 1)), 80);
+  contents.Touch({Array(3, 100), Array(4, 400, 200)}, 100);  // more than fits comes last
+  EXPECT_EQ(contents.BytesOf(Array(4, 1)), 100);
+  EXPECT_EQ(contents.BytesOf(Array(3, 1)), 0);
+}
+
+// A launch over another part of an array finds nothing of it; one over half of the same finds half.
+TEST(L2Contents, AreOfThePartThatWasTouched) {
+  L2Contents contents;
+  contents.Touch({{1, 0, 400, 40}}, 100);
+  EXPECT_EQ(contents.BytesOf({1, 400, 1000}), 0);
+  EXPECT_EQ(contents.BytesOf({1, 200, 1000}), 20);
+  EXPECT_EQ(contents.BytesOf({1, 0, 1000}), 40);
+  contents.Touch({{1, 400, 1000, 60}}, 100);
+  EXPECT_EQ(contents.BytesOf({1, 0, 400}), 40);
+  contents.Touch({{1, 0, 1000, 70}}, 100);  // again: in place of both
+  EXPECT_EQ(contents.BytesOf({1, 0, 1000}), 70);
 }
 
 TEST(TimeEstimate, FurtherLaunchesOfACallCostLess) {

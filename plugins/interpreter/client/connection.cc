@@ -2,8 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
+
+#include "interpreter/client/call_prices.h"
 
 using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
 
@@ -36,11 +40,19 @@ std::mutex& ConnectionMutex() {
   return mutex;
 }
 
+std::atomic<uint64_t> g_spent = 0;
+
 }  // namespace
+
+void kgrpo::interpreter::Spend(const char* call, double parts) {
+  const CallPrice* price = FindCallPrice(call);
+  if (price != nullptr) g_spent += static_cast<uint64_t>(price->nanoseconds + price->of_each * parts);
+}
 
 extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, size_t more_bytes,
                            void* target, size_t capacity) {
   const std::lock_guard<std::mutex> lock(ConnectionMutex());
+  request.continues |= static_cast<uint32_t>(std::min<uint64_t>(g_spent.exchange(0) / 10, INT32_MAX)) << 1;
   WriteAll(&request, sizeof request);
   if (request.payload_bytes > more_bytes) WriteAll(payload, request.payload_bytes - more_bytes);
   if (more_bytes > 0) WriteAll(more_payload, more_bytes);

@@ -15,6 +15,10 @@ extern "C" kgrpo::interpreter::Reply kgrpo_ask(kgrpo::interpreter::Request reque
 
 namespace kgrpo::interpreter {
 
+// Adds the price of a call of the runtime, with so many parts, to the host's time. Every entry of call_prices.h that is
+// not 0 calls it.
+void Spend(const char* call, double parts = 0);
+
 // The same with one piece of payload.
 inline Reply Ask(Operation operation, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, const void* payload = nullptr,
                  size_t payload_bytes = 0, void* target = nullptr, size_t capacity = 0) {

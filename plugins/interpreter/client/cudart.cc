@@ -175,6 +175,7 @@ int cudaFreeAsync(void* pointer, void* stream) {
 }
 
 int cudaMallocHost(void** pointer, size_t bytes) {
+  Spend(__func__, static_cast<double>(bytes));
   *pointer = std::malloc(bytes);
   return *pointer != nullptr ? kCudaSuccess : SetError(kCudaMemoryAllocation);
 }
@@ -182,6 +183,7 @@ int cudaMallocHost(void** pointer, size_t bytes) {
 int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
 
 int cudaFreeHost(void* pointer) {
+  Spend(__func__);
   std::free(pointer);
   return kCudaSuccess;
 }
@@ -218,6 +220,7 @@ int cudaMemcpyFromSymbolAsync(void* target, const void* symbol, size_t bytes, si
 }
 
 int cudaGetSymbolAddress(void** pointer, const void* symbol) {
+  Spend(__func__);
   uint64_t address = 0, bytes = 0;
   const int error = SymbolAddress(symbol, &address, &bytes);
   if (error == kCudaSuccess) *pointer = reinterpret_cast<void*>(address);
@@ -225,6 +228,7 @@ int cudaGetSymbolAddress(void** pointer, const void* symbol) {
 }
 
 int cudaGetSymbolSize(size_t* size, const void* symbol) {
+  Spend(__func__);
   uint64_t address = 0, bytes = 0;
   const int error = SymbolAddress(symbol, &address, &bytes);
   if (error == kCudaSuccess) *size = bytes;

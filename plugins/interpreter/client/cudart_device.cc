@@ -155,7 +155,7 @@ int cudaGetDevice(int* device) {
 }
 
 int cudaSetDevice(int device) { return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice); }
-int cudaDeviceSynchronize() { return SetError(WaitForDevice()); }
+int cudaDeviceSynchronize() { return Spent(__func__, Waited(WaitForDevice())); }
 int cudaDeviceReset() { return kCudaSuccess; }
 int cudaDeviceSetCacheConfig(int) { return kCudaSuccess; }
 int cudaDeviceSetLimit(int, size_t) { return SetError(kCudaNotSupported); }
@@ -171,6 +171,7 @@ int cudaDriverGetVersion(int* version) {
 }
 
 int cudaMemGetInfo(size_t* available, size_t* total) {
+  Spend(__func__);
   *total = size_t{80} << 30;
   *available = size_t{79} << 30;
   return kCudaSuccess;
@@ -220,6 +221,7 @@ int cudaGetDeviceProperties(CudaDeviceProperties* properties, int device) {
 }
 
 int cudaFuncGetAttributes(CudaFunctionAttributes* attributes, const void* function) {
+  Spend(__func__);
   KernelReply kernel = {};
   int shared_limit = 0;
   const int error = KernelAttributes(function, &kernel, &shared_limit);
@@ -236,6 +238,7 @@ int cudaFuncGetAttributes(CudaFunctionAttributes* attributes, const void* functi
 }
 
 int cudaFuncSetAttribute(const void* function, int attribute, int value) {
+  Spend(__func__);
   if (attribute == 8) return SetError(SetSharedLimit(function, value));  // MaxDynamicSharedMemorySize
   if (attribute == 9) return kCudaSuccess;                               // PreferredSharedMemoryCarveout: a hint
   return SetError(kCudaNotSupported);
@@ -245,11 +248,11 @@ int cudaFuncSetCacheConfig(const void*, int) { return kCudaSuccess; }
 
 int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
                                                            size_t shared, unsigned) {
-  return SetError(Occupancy(function, threads, shared, blocks));
+  return Spent(__func__, Occupancy(function, threads, shared, blocks));
 }
 
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared) {
-  return SetError(Occupancy(function, threads, shared, blocks));
+  return Spent(__func__, Occupancy(function, threads, shared, blocks));
 }
 
 }  // extern "C"

@@ -214,14 +214,15 @@ extern "C" {
 CudaChannelFormat cudaCreateChannelDesc(int x, int y, int z, int w, int kind) { return {{x, y, z, w}, kind}; }
 
 int cudaMallocArray(void** array, const CudaChannelFormat* format, size_t width, size_t height, unsigned flags) {
-  return SetError(MakeArray(array, format, {width, height, 0}, flags));
+  return Spent(__func__, MakeArray(array, format, {width, height, 0}, flags));
 }
 
 int cudaMalloc3DArray(void** array, const CudaChannelFormat* format, CudaExtent extent, unsigned flags) {
-  return SetError(MakeArray(array, format, extent, flags));
+  return Spent(__func__, MakeArray(array, format, extent, flags));
 }
 
 int cudaFreeArray(void* array) {
+  Spend(__func__);
   if (array == nullptr) return kCudaSuccess;
   if (Arrays().erase(array) == 0) return SetError(kCudaInvalidValue);
   if (const int error = WorkAtOnce(); error != kCudaSuccess) return SetError(error);
@@ -303,6 +304,7 @@ int cudaMemcpy3DAsync(const CudaCopy3D* copy, void* stream) { return Copy3D(copy
 
 int cudaCreateTextureObject(unsigned long long* handle, const CudaResource* resource, const CudaTexture* texture,
                             const void* view) {
+  Spend(__func__);
   if (handle == nullptr || resource == nullptr || texture == nullptr) return SetError(kCudaInvalidValue);
   if (view != nullptr) RefuseCall("a resource view of a texture");
   if (texture->srgb != 0) RefuseCall("an sRGB texture");
@@ -325,6 +327,7 @@ int cudaCreateTextureObject(unsigned long long* handle, const CudaResource* reso
 }
 
 int cudaCreateSurfaceObject(unsigned long long* handle, const CudaResource* resource) {
+  Spend(__func__);
   if (handle == nullptr || resource == nullptr || resource->type != 0) return SetError(kCudaInvalidValue);
   const Array* array = FindArray(resource->array);
   if (array == nullptr || (array->flags & kSurfaceAccess) == 0) return SetError(kCudaInvalidValue);
@@ -335,11 +338,11 @@ int cudaCreateSurfaceObject(unsigned long long* handle, const CudaResource* reso
 }
 
 int cudaDestroyTextureObject(unsigned long long handle) {
-  return SetError(Ask(Operation::kRemoveObject, handle).error);
+  return Spent(__func__, Ask(Operation::kRemoveObject, handle).error);
 }
 
 int cudaDestroySurfaceObject(unsigned long long handle) {
-  return SetError(Ask(Operation::kRemoveObject, handle).error);
+  return Spent(__func__, Ask(Operation::kRemoveObject, handle).error);
 }
 
 }  // extern "C"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "interpreter/client/connection.h"
 #include "interpreter/client/stream_capture.h"
 
 using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
@@ -36,7 +37,9 @@ Graph* Find(std::vector<std::unique_ptr<Graph>>& among, const void* handle) {
   return nullptr;
 }
 
-int Destroy(std::vector<std::unique_ptr<Graph>>& among, const void* handle) {
+int Destroy(std::vector<std::unique_ptr<Graph>>& among, const void* handle, const char* call) {
+  const Graph* found = Find(among, handle);
+  Spend(call, found == nullptr || &among == &Graphs() ? 0 : static_cast<double>(found->nodes.size()));
   const auto erased = std::erase_if(among, [&](const std::unique_ptr<Graph>& graph) { return graph.get() == handle; });
   return SetError(erased > 0 ? kCudaSuccess : kCudaInvalidValue);
 }
@@ -72,6 +75,7 @@ Graph* GraphOfNode(const void* node) {
 extern "C" {
 
 int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
+  Spend(__func__);
   *stream = NewToken();
   AddStream(*stream, flags);
   return kCudaSuccess;
@@ -82,26 +86,31 @@ int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
   return cudaStreamCreateWithFlags(stream, flags);
 }
 int cudaStreamDestroy(void* stream) {
+  Spend(__func__);
   RemoveStream(stream);
   return kCudaSuccess;
 }
-int cudaStreamSynchronize(void* stream) { return SetError(WaitForStream(stream)); }
-int cudaStreamQuery(void* stream) { return SetError(WaitForStream(stream)); }
-int cudaStreamWaitEvent(void* stream, void* event, unsigned) { return SetError(StreamWaitsForEvent(stream, event)); }
+int cudaStreamSynchronize(void* stream) { return Spent(__func__, Waited(WaitForStream(stream))); }
+int cudaStreamQuery(void* stream) { return Spent(__func__, WaitForStream(stream)); }
+int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  return Spent(__func__, StreamWaitsForEvent(stream, event));
+}
 
 int cudaEventCreate(void** event) {
+  Spend(__func__);
   *event = NewToken();
   return kCudaSuccess;
 }
 
 int cudaEventCreateWithFlags(void** event, unsigned) { return cudaEventCreate(event); }
 int cudaEventDestroy(void* event) {
+  Spend(__func__);
   RemoveEvent(event);
   return kCudaSuccess;
 }
-int cudaEventRecord(void* event, void* stream) { return SetError(RecordEvent(event, stream)); }
-int cudaEventSynchronize(void* event) { return SetError(WaitForEvent(event)); }
-int cudaEventQuery(void* event) { return SetError(WaitForEvent(event)); }
+int cudaEventRecord(void* event, void* stream) { return Spent(__func__, RecordEvent(event, stream)); }
+int cudaEventSynchronize(void* event) { return Spent(__func__, Waited(WaitForEvent(event))); }
+int cudaEventQuery(void* event) { return Spent(__func__, WaitForEvent(event)); }
 
 // Returns 0: a candidate must not see the model's time.
 int cudaEventElapsedTime(float* milliseconds, void*, void*) {
@@ -109,10 +118,11 @@ int cudaEventElapsedTime(float* milliseconds, void*, void*) {
   return kCudaSuccess;
 }
 
-int cudaStreamBeginCapture(void* stream, int mode) { return SetError(BeginCapture(stream, nullptr, mode)); }
+int cudaStreamBeginCapture(void* stream, int mode) { return Spent(__func__, BeginCapture(stream, nullptr, mode)); }
 
 int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* dependencies, const void*, size_t count,
                                   int mode) {
+  Spend(__func__);
   Graph* into = Find(Graphs(), graph);
   if (into == nullptr || (count > 0 && dependencies == nullptr)) return SetError(kCudaInvalidValue);
   return SetError(BeginCapture(stream, into, mode));
@@ -121,6 +131,7 @@ int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* depend
 int cudaStreamEndCapture(void* stream, void** graph) {
   Graph* captured = nullptr;
   const int error = EndCapture(stream, &captured);
+  Spend(__func__, captured == nullptr ? 0 : static_cast<double>(captured->nodes.size()));
   if (captured != nullptr && Find(Graphs(), captured) == nullptr) Graphs().emplace_back(captured);
   if (graph != nullptr) *graph = captured;
   return SetError(error);
@@ -129,16 +140,18 @@ int cudaStreamEndCapture(void* stream, void** graph) {
 int cudaStreamIsCapturing(void* stream, int* status) { return SetError(CaptureStatus(stream, status)); }
 
 int cudaGraphCreate(void** graph, unsigned) {
+  Spend(__func__);
   Graphs().push_back(std::make_unique<Graph>());
   *graph = Graphs().back().get();
   return kCudaSuccess;
 }
 
-int cudaGraphDestroy(void* graph) { return Destroy(Graphs(), graph); }
+int cudaGraphDestroy(void* graph) { return Destroy(Graphs(), graph, __func__); }
 
 int cudaGraphInstantiate(void** executable, void* graph, unsigned long long) {
   const Graph* from = Find(Graphs(), graph);
   if (from == nullptr) return SetError(kCudaInvalidValue);
+  Spend(__func__, static_cast<double>(from->nodes.size()));
   Executables().push_back(std::make_unique<Graph>(*from));
   *executable = Executables().back().get();
   return kCudaSuccess;
@@ -148,13 +161,14 @@ int cudaGraphInstantiateWithFlags(void** executable, void* graph, unsigned long 
   return cudaGraphInstantiate(executable, graph, flags);
 }
 
-int cudaGraphExecDestroy(void* executable) { return Destroy(Executables(), executable); }
+int cudaGraphExecDestroy(void* executable) { return Destroy(Executables(), executable, __func__); }
 
 int cudaGraphUpload(void* executable, void*) {
-  return SetError(Find(Executables(), executable) != nullptr ? kCudaSuccess : kCudaInvalidValue);
+  return Spent(__func__, Find(Executables(), executable) != nullptr ? kCudaSuccess : kCudaInvalidValue);
 }
 
 int cudaGraphLaunch(void* executable, void* stream) {
+  Spend(__func__);
   const Graph* graph = Find(Executables(), executable);
   if (graph == nullptr) return SetError(kCudaInvalidValue);
   if (IsCapturing(stream)) RefuseCall("cudaGraphLaunch into a stream that is being captured");
@@ -190,6 +204,7 @@ int cudaGraphNodeGetType(void* node, int* type) {
 // Dependencies must be nodes of the graph already, so the order of insertion is a valid order of execution.
 int cudaGraphAddKernelNode(void** node, void* graph, void* const* dependencies, size_t count,
                            const CudaKernelNodeParameters* parameters) {
+  Spend(__func__);
   Graph* into = Find(Graphs(), graph);
   if (into == nullptr || node == nullptr) return SetError(kCudaInvalidValue);
   for (size_t i = 0; i < count; ++i) {
@@ -204,10 +219,12 @@ int cudaGraphAddKernelNode(void** node, void* graph, void* const* dependencies, 
 }
 
 int cudaGraphKernelNodeSetParams(void* node, const CudaKernelNodeParameters* parameters) {
+  Spend(__func__);
   return SetKernelNode(GraphOfNode(node), node, parameters);
 }
 
 int cudaGraphExecKernelNodeSetParams(void* executable, void* node, const CudaKernelNodeParameters* parameters) {
+  Spend(__func__);
   return SetKernelNode(Find(Executables(), executable), node, parameters);
 }
 
@@ -216,6 +233,7 @@ int cudaGraphExecUpdate(void* executable, void* graph, CudaGraphUpdateResult* re
   Graph* into = Find(Executables(), executable);
   const Graph* from = Find(Graphs(), graph);
   if (into == nullptr || from == nullptr) return SetError(kCudaInvalidValue);
+  Spend(__func__, static_cast<double>(from->nodes.size()));
   CudaGraphUpdateResult outcome = {};
   if (into->nodes.size() != from->nodes.size()) outcome.result = 2;  // TopologyChanged
   for (size_t i = 0; outcome.result == 0 && i < into->nodes.size(); ++i) {

@@ -33,11 +33,14 @@ enum class Operation : uint32_t {
   kOccupancy,     // a: kernel index, b: threads, c: dynamic shared bytes. Answer: value = blocks a multiprocessor
   kAddObject,     // payload: simt::ImageObject. Answer: value = its handle
   kRemoveObject,  // a: handle
+  kWait,          // the host waits for the device; a: 1 if work or an event was submitted since the last wait
 };
 
 struct Request {
   uint32_t operation;
-  uint32_t continues;  // kWrite, kRead, kCopy: 1 for a further row of the same copy
+  // The lowest bit: 1 for a further row of the same copy (kWrite, kRead, kCopy). Above it the host's time since the
+  // last request, in units of 10 ns, by the prices of CUDA's calls.
+  uint32_t continues;
   uint64_t a, b, c;
   uint64_t payload_bytes;
 };

@@ -43,6 +43,11 @@ int SetError(int error) {
   return error;
 }
 
+int Spent(const char* call, int error) {
+  Spend(call);
+  return SetError(error);
+}
+
 int TakeError() {
   const int error = t_last_error;
   t_last_error = kCudaSuccess;

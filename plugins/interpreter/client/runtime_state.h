@@ -12,6 +12,8 @@ namespace kgrpo::interpreter {
 
 // Remembers an error (not success) for cudaGetLastError and returns it.
 int SetError(int error);
+// Adds a call's price to the host's time (Spend), and does the same.
+int Spent(const char* call, int error);
 // Return the last error; TakeError also clears it.
 int TakeError();
 int PeekError();

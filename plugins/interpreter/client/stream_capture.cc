@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "interpreter/client/connection.h"
+
 namespace kgrpo::interpreter {
 namespace {
 
@@ -46,11 +48,13 @@ std::map<void*, Mark>& Marks() {
 // The stream of the last launch, if nothing was done since that waits for it: then the next launch there may overlap.
 const void* g_launched_on = nullptr;
 bool g_may_still_run = false;
+bool g_submitted = false;  // work or an event, since the host last waited for the device
 
 int RunNow(const void* stream, Work work) {
   const bool launches = work.kind == Work::Kind::kLaunch;
   if (!g_may_still_run || g_launched_on != stream) work.launch.overlaps = 0;
   g_launched_on = stream;
+  g_submitted = true;
   g_may_still_run = launches;
   return Run(work);
 }
@@ -133,6 +137,11 @@ int WaitForDevice() {
   return Captures().empty() ? kCudaSuccess : kCudaStreamCaptureUnsupported;
 }
 
+int Waited(int error) {
+  if (error == kCudaSuccess) Ask(Operation::kWait, std::exchange(g_submitted, false) ? 1 : 0);
+  return error;
+}
+
 int WorkAtOnce() {
   g_may_still_run = false;
   int error = kCudaSuccess;
@@ -164,6 +173,7 @@ int RecordEvent(void* event, void* stream) {
     const int error = CheckLegacy(stream);
     if (error != kCudaSuccess) return error;
     Marks()[event] = {};
+    g_submitted = true;
     return kCudaSuccess;
   }
   if (capture->invalid) return kCudaStreamCaptureInvalidated;

@@ -32,6 +32,8 @@ void EndOverlap();
 int WaitForStream(void* stream);
 int WaitForDevice();
 int WorkAtOnce();
+// Tells the evaluator that the host waits for the device, unless the call fails with `error`. Returns it.
+int Waited(int error);
 // Runs the work immediately on the default stream, if the captures in progress allow it.
 int RunAtOnce(const Work& work);
 bool IsCapturing(void* stream);

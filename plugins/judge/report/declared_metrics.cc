@@ -42,7 +42,9 @@ constexpr MetricDeclaration kDeclared[] = {
     {"seconds/special", "special (exp, sin, rsqrt, conversions)", kPipes, kRunTime},
     {"seconds/tensor", "tensor", kPipes, kRunTime},
     {"seconds/memory", "memory (load, store, shuffle instructions)", kPipes, kRunTime},
+    {"seconds/serial", "serial (fences, sleeps, split warps)", kPipes, kRunTime},
 
+    {"seconds/constant", "constant (lanes that read different words)", kLevels, kRunTime},
     {"seconds/shared", "shared (with bank conflicts, shuffles)", kLevels, kRunTime},
     {"seconds/shared atomics", "shared atomics", kLevels, kRunTime},
     {"seconds/l1", "l1 (cache)", kLevels, kRunTime},
@@ -51,6 +53,8 @@ constexpr MetricDeclaration kDeclared[] = {
     {"seconds/dram", "dram (device memory)", kLevels, kRunTime},
 
     {"seconds/latency", "latency (warps that wait for results)", kWaiting, kRunTime},
+    {"seconds/host", "host (its calls, and waits for the device)", kWaiting, kRunTime},
+    {"seconds/waiting", "waiting (threads for one another, in a chain)", kWaiting, kRunTime},
     {"seconds/blocks", "blocks (starting them)", kWaiting, kRunTime},
     {"seconds/launch", "launch (fixed cost of launches)", kWaiting, kRunTime},
     {"seconds/copies", "copies (memsets, allocations)", kWaiting, kRunTime},
@@ -66,6 +70,7 @@ constexpr MetricDeclaration kDeclared[] = {
     {"l2_bytes", "L2 traffic", kAccesses, kQuantity, "B"},
 
     {"issued_instructions", "warp instructions", kInstructions, kQuantity},
+    {"sample_spread", "standard error of the counted blocks' work", kInstructions, kFraction, "", kLowerIsBetter},
     {"active_lanes", "lanes active", kInstructions, kFraction, "", kHigherIsBetter},
     {"divergent_branches", "divergent branches", kInstructions, kFraction, "", kLowerIsBetter},
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "simt/check/access_counter.h"
+#include "simt/check/waits.h"
 #include "simt/state/vector_clones.h"
 
 namespace kgrpo::simt {
@@ -248,13 +248,13 @@ void ResolveLanes(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
   FindAddresses(warp, in, access);
   access.pattern = Pattern::kGeneral;
   ResolveSpace(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
-  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
+  CountOrFollow(warp, in, mask, access, kind);
 }
 
 void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
   FindAddresses(warp, in, access);
   ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
-  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
+  CountOrFollow(warp, in, mask, access, kind);
 }
 
 }  // namespace kgrpo::simt

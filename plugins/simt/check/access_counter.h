@@ -12,6 +12,14 @@ class AccessCounter {
   virtual ~AccessCounter() = default;
   // Each memory access, once resolved.
   virtual void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) = 0;
+  // The instruction takes as long as so many: values that a match compares, targets of a branch through a table, words
+  // of constant memory; of a sleep its nanoseconds.
+  virtual void CountTimes(const Warp& warp, const Instruction& in, uint32_t times) = 0;
+  // The instructions of the warp that were traced so far; what it has executed since then was no work.
+  virtual size_t Traced(const Warp& warp) const = 0;
+  virtual void ForgetSince(const Warp& warp, size_t traced) = 0;
+  // The load that the warp executes went past the L1; `first`: to data that is new to the block.
+  virtual void MarkBeyondL1(const Warp& warp, const Instruction& in, bool first) = 0;
   // An arrival after the warp's earlier cp.async.
   virtual void CountAsyncArrival(const Instruction& in, uint32_t barrier) = 0;
   // A bulk copy; `another`: of a further lane of the instruction.

@@ -3,8 +3,8 @@
 #include <bit>
 
 #include "simt/check/access.h"
-#include "simt/check/access_counter.h"
 #include "simt/check/earlier_launches.h"
+#include "simt/check/waits.h"
 #include "simt/state/vector_clones.h"
 
 namespace kgrpo::simt {
@@ -77,10 +77,10 @@ bool ResolveRow(Warp& warp, const Instruction& in, uint32_t bytes, AccessKind ki
   access.direct = true;
   access.distinct = access.pattern == Pattern::kUniform ? 1u << (kLanes - 1) : kAllLanes;
   access.address[0] = first;
-  if (grid.checked || grid.counter != nullptr) {
+  if (grid.checked || grid.counter != nullptr || grid.waits != nullptr) {
     const uint64_t step = access.pattern == Pattern::kUniform ? 0 : bytes;
     for (uint64_t l = 1; l < kLanes; ++l) access.address[l] = first + l * step;
-    if (grid.counter != nullptr) grid.counter->CountAccess(warp, in, kAllLanes, access, kind);
+    CountOrFollow(warp, in, kAllLanes, access, kind);
     if (grid.compares_launches && space == Space::kGlobal) [[unlikely]]
       CheckEarlierLaunches(warp, in, kAllLanes, kind, access);
   }

@@ -11,6 +11,43 @@ Cost Make(Pipe pipe, LatencyClass latency, float issue, float pipe_use = -1) {
 Cost Alu(Pipe pipe, float issue, float use = -1) { return Make(pipe, LatencyClass::kAlu, issue, use); }
 const Cost kFree = Make(Pipe::kInt, LatencyClass::kNone, 0);
 
+constexpr const char *kPrices = "bench/results/h200_prices.csv: a chain, and four chains a warp",
+                     *kRates = "CUDA C++ Programming Guide: throughput of arithmetic instructions, 9.0",
+                     *kCode = "the machine code that ptxas 13 makes of it for sm_90",
+                     *kMicro = "bench/calibrate: micro.csv, and the fit to kernels",
+                     *kLikeLoad = "estimated: as an access to global memory";
+
+// Every base of the interpreter's instructions. What is added later has no price until it has a row.
+constexpr struct {
+  const char* bases;  // between blanks
+  const char* source;
+} kSources[] = {
+    {" add sub mul mad fma neg abs min max sad mul24 mad24 addc subc madc div rem rcp sqrt rsqrt ex2 lg2 sin cos tanh ",
+     kPrices},
+    {" and or xor not cnot shl shr shf lop3 prmt bfe bfi bfind popc clz brev fns bmsk szext dp4a dp2a ", kPrices},
+    {" set setp selp slct copysign cvt match redux activemask elect movmatrix mma brx membar fence nanosleep ",
+     kPrices},
+    {" vote shfl bar barrier mbarrier ldmatrix stmatrix wmma ld ldu st atom red cp ", kMicro},
+    {" testp mov cvta isspacep bra ret exit call trap brkpt createpolicy pmevent ", kCode},
+    {" prefetch prefetchu discard applypriority griddepcontrol tex suld sust ", kLikeLoad},
+    {" vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 ", kRates},
+    {" vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4 ", kRates},
+};
+
+// Products of matrices, relative to m16n8k16 of halves: cycles for each operation, and the latency
+// (bench/results/h200_prices.csv, "mma"). The first row that fits.
+constexpr struct {
+  const char* type;  // of A
+  uint32_t k;        // 0: any
+  float use, waits;
+} kProducts[] = {
+    {"f64", 4, 8.66f, 1.40f},  {"f64", 8, 8.16f, 2.03f},  {"f64", 0, 7.90f, 3.31f}, {"tf32", 4, 2.94f, 0.72f},
+    {"tf32", 0, 2, 1},         {"s8", 16, 0.72f, 0.72f},  {"s8", 0, 0.49f, 1},      {"u8", 16, 0.72f, 0.72f},
+    {"u8", 0, 0.49f, 1},       {"s4", 0, 10.1f, 21.5f},   {"u4", 0, 10.1f, 21.5f},  {"b1", 0, 0.06f, 1},
+    {"e4m3", 0, 0.49f, 0.77f}, {"e5m2", 0, 0.49f, 0.77f}, {"f16", 8, 1.46f, 0.72f}, {"bf16", 8, 1.46f, 0.72f},
+    {"f16", 0, 1, 1},          {"bf16", 0, 1, 1},
+};
+
 bool IsHalf(Type type) {
   return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 || type == Type::kBf16x2;
 }
@@ -58,9 +95,23 @@ Cost Conversion(const Opcode& op) {
   return Make(Pipe::kSpecial, LatencyClass::kSpecial, 1, 0.25f);  // 64 lanes, where the other special functions have 16
 }
 
-}  // namespace
+// Cycles that a fence takes on its multiprocessor, behind stores of its warp, and until it is complete: 97, 468 and
+// 1,200 (h200_prices.csv, "fence").
+Cost FenceCost(const Opcode& op) {
+  Cost cost = Make(Pipe::kSerial, LatencyClass::kAtomic, 1, 20);
+  if (op.Has("cta")) {
+    cost.pipe_use = 10;
+    cost.waits = 0.3f;
+  } else if (op.Has("sys")) {
+    cost.pipe_use = 36;
+    cost.waits = 3.6f;
+  } else {
+    cost.waits = 1.4f;
+  }
+  return cost;
+}
 
-Cost CostOf(const Opcode& op) {
+Cost UncheckedCostOf(const Opcode& op) {
   const Type type = op.type();
   const bool wide = TypeBytes(type) == 8 && type != Type::kF64;
   const std::string_view base = op.base;
@@ -83,8 +134,14 @@ Cost CostOf(const Opcode& op) {
   if (base == "bar" || base == "barrier") return Make(Pipe::kControl, LatencyClass::kBarrier, op.Has("warp") ? 1 : 2);
   if (base == "bra" || base == "brx" || base == "ret" || base == "exit") return Alu(Pipe::kControl, 1);
   if (base == "call") return kFree;
-  if (base == "vote" || base == "match" || base == "redux" || base == "activemask")
-    return Make(Pipe::kControl, LatencyClass::kShuffle, 1);
+  if (base == "redux" || (base == "match" && op.Has("any"))) {  // of each different value: Counter::CountTimes
+    Cost cost = Make(Pipe::kSpecial, LatencyClass::kShuffle, 1);
+    cost.waits = base == "redux" ? 1.84f : 0.5f;
+    return cost;
+  }
+  if (base == "vote" || base == "match" || base == "activemask") return Make(Pipe::kControl, LatencyClass::kShuffle, 1);
+  if (base == "nanosleep") return Make(Pipe::kSerial, LatencyClass::kBarrier, 1, 6);
+  if ((base == "membar" || base == "fence") && !op.Has("proxy")) return FenceCost(op);
   if (base == "membar" || base == "fence") return Make(Pipe::kControl, LatencyClass::kAtomic, 1);
   if (base == "mov" || base == "cvta") return kFree;
   if (base == "div" || base == "rem") return Division(op);
@@ -112,6 +169,40 @@ Cost CostOf(const Opcode& op) {
     return wide ? Alu(Pipe::kFp32, 4) : Alu(Pipe::kFp32, 1);
   }
   return Alu(Pipe::kInt, wide ? 2.0f : 1.0f);
+}
+
+}  // namespace
+
+std::string_view PriceSource(std::string_view base) {
+  const std::string word = " " + std::string(base) + " ";
+  for (const auto& [bases, source] : kSources) {
+    if (std::string_view(bases).find(word) != std::string_view::npos) return source;
+  }
+  return {};
+}
+
+Cost CostOf(const Opcode& op) {
+  Cost cost = UncheckedCostOf(op);
+  cost.priced = !PriceSource(op.base).empty();
+  return cost;
+}
+
+void PriceProduct(const Opcode& op, uint32_t m, uint32_t k, double operations, Cost* cost) {
+  constexpr double kProduct = 4096, kFewRows = 1.95;  // operations of m16n8k16; m8 takes as long as m16
+  const auto has = [&](std::string_view name) {
+    const Type type = TypeByName("." + std::string(name));
+    return type == Type::kNone ? op.Has(name) : std::find(op.types.begin(), op.types.end(), type) != op.types.end();
+  };
+  for (const auto& [type, only_k, use, waits] : kProducts) {
+    // wmma does not name halves.
+    if ((only_k != 0 && only_k != k) || (!has(type) && !(op.base == "wmma" && type == std::string_view("f16"))))
+      continue;
+    const double rows = op.base == "mma" && m == 8 ? kFewRows : 1;
+    cost->pipe_use = static_cast<float>(operations / kProduct * rows * static_cast<double>(use));
+    cost->waits = waits;
+    return;
+  }
+  cost->priced = false;
 }
 
 void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes) {

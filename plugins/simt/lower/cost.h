@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "simt/state/opcode.h"
 #include "simt/state/program.h"
@@ -27,7 +28,14 @@ enum class LatencyClass : uint8_t {
   kBarrier
 };
 
+// Where the price of instructions of this base was measured, or how it was estimated. Empty: it has no price, and
+// neither has an instruction that the interpreter learns later, until it has a row.
+std::string_view PriceSource(std::string_view base);
+
 Cost CostOf(const Opcode& opcode);
+
+// The cost of a product of matrices with so many operations, by type and shape: see kProducts.
+void PriceProduct(const Opcode& opcode, uint32_t m, uint32_t k, double operations, Cost* cost);
 
 // Adds to `pipes` the use by `times` instructions of this cost. Roots, exponentials and the like in single precision
 // also use the pipes of the instructions that they consist of.

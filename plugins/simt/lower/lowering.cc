@@ -126,7 +126,7 @@ void Lowerer::Call(const Statement& statement, Instruction& in, int depth) {
     in.a = FrameAddress(statement.arguments.at(0));
     in.b = FrameAddress(statement.arguments.at(1));
     in.c = statement.results.empty() ? kNoOperand : FrameAddress(statement.results[0]);
-    Emit(in, {Pipe::kControl, 0, 20, 20});
+    Emit(in, {.pipe = Pipe::kControl, .issue = 20, .pipe_use = 20, .priced = false});
     return;
   }
   if (statement.callee == "__assertfail") {
@@ -254,6 +254,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
     if (op.Has("cta")) in.flags |= kFlagBlockScope;
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
+    in.a = SourceArg(args.at(0), 4);
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority" ||
              base == "pmevent") {
     in.run = &Prefetch;

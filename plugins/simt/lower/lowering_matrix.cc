@@ -63,7 +63,8 @@ void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& 
   }
   SetList(in, list);
   tensor_flops_ = static_cast<float>(MatrixOperations(in));
-  if (Shape shape; op.base == "mma" && tensor_flops_ == 0 && ReadShape(op, shape))
+  Shape shape;
+  if (ReadShape(op, shape) && op.base == "mma" && tensor_flops_ == 0)
     tensor_flops_ = 2.0f * static_cast<float>(shape.m * shape.n * shape.k);
   Cost cost = CostOf(op);
   if (load)
@@ -71,7 +72,8 @@ void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& 
                                                                                        : LatencyClass::kGlobal);
   if (op.base == "wmma" && (load || store)) cost.pipe = Pipe::kMemory;
   // wmma is several instructions: m16n8k16, or from and to global memory one access for every 4 or 8 bytes of a lane.
-  if (op.base == "wmma" && !load && !store) cost.issue = cost.pipe_use = std::max(1.0f, tensor_flops_ / 4096);
+  if (op.base == "wmma" && !load && !store) cost.issue = std::max(1.0f, tensor_flops_ / 4096);
+  if (tensor_flops_ > 0) PriceProduct(op, shape.m, shape.k, static_cast<double>(tensor_flops_), &cost);
   if (op.base == "wmma" && (load || store) && static_cast<Space>(in.space) != Space::kShared)
     cost.issue = cost.pipe_use = static_cast<float>(FragmentAccesses(in));
   if (store) cost.latency = static_cast<uint8_t>(LatencyClass::kNone);

@@ -143,6 +143,7 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   } else {
     in.d = TargetOf(args[0], bytes);
   }
+  if (op.Has("exch")) in.flags |= kFlagExchange;
   if (op.Has("cta")) in.flags |= kFlagBlockScope;
   if (op.Has("acquire") || op.Has("acq_rel")) in.flags |= kFlagAcquire;
   if (op.Has("release") || op.Has("acq_rel")) in.flags |= kFlagRelease;

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "simt/alu/half_float.h"
-#include "simt/check/access.h"
+#include "simt/check/waits.h"
 #include "simt/state/handlers.h"
 
 namespace kgrpo::simt {
@@ -185,6 +185,7 @@ void FenceAsyncProxy(Warp& warp, const Instruction&, uint32_t) {
 
 void Fence(Warp& warp, const Instruction& in, uint32_t) {
   if (warp.grid->checked) NoteFence(warp, (in.flags & kFlagBlockScope) != 0);
+  if (warp.grid->waits != nullptr) warp.grid->waits->Fence(warp, in);
 }
 
 }  // namespace kgrpo::simt

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "simt/check/waits.h"
 #include "simt/state/handlers.h"
 #include "simt/state/machine.h"
 #include "simt/state/warp_sync.h"
@@ -129,6 +130,7 @@ void Release(Block& block, BarrierState& barrier) {
   CheckMeeting(block, barrier);
   Resume(block, warps);
   if (checked) OrderAccesses(block, warps, barrier);
+  if (block.warps[0].grid->waits != nullptr) Waits::Meet(block, warps);
   barrier = {};
 }
 

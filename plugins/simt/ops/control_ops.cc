@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 
+#include "simt/check/access_counter.h"
 #include "simt/ops/bulk_copies.h"
 #include "simt/state/handlers.h"
 #include "simt/state/machine.h"
@@ -202,11 +203,13 @@ void Branch(Warp& warp, const Instruction& in, uint32_t mask) {
   warp.active &= ~mask;
   warp.limit = in.extra < warp.limit ? in.extra : warp.limit;
   ++warp.splits;
+  if (warp.grid->counter != nullptr) warp.grid->counter->CountTimes(warp, in, 2);
 }
 
 void BranchIndexed(Warp& warp, const Instruction& in, uint32_t mask) {
   const uint32_t* index = SourceAs<uint32_t>(warp, in.a);
   const std::vector<uint32_t>& targets = warp.grid->kernel->branch_targets;
+  uint32_t ways = 0;
   for (uint32_t m = mask; m != 0;) {
     const int lead = std::countr_zero(m);
     if (index[lead] >= static_cast<uint64_t>(in.offset)) {
@@ -219,10 +222,12 @@ void BranchIndexed(Warp& warp, const Instruction& in, uint32_t mask) {
       if (index[l] == index[lead]) together |= 1u << l;
     }
     m &= ~together;
+    ++ways;
     Cover(warp, static_cast<uint32_t>(warp.grid->kernel->code.size()) + in.extra + index[lead], kTaken);
     warp.groups[warp.group_count++] = {targets[in.extra + index[lead]], together, false};
   }
   if (mask != warp.active) Cover(warp, in.index, kPassed);
+  if (warp.grid->counter != nullptr) warp.grid->counter->CountTimes(warp, in, ways);
   warp.active &= ~mask;
   warp.limit = 0;
 }
@@ -251,7 +256,12 @@ void ReadClock64(Warp& warp, const Instruction& in, uint32_t mask) {
   uint64_t* d = TargetAs<uint64_t>(warp, in.d);
   for (const int l : EachBit(mask)) d[l] = warp.executed;
 }
-void NanoSleep(Warp& warp, const Instruction&, uint32_t) {
+void NanoSleep(Warp& warp, const Instruction& in, uint32_t mask) {
+  if (warp.grid->counter != nullptr) {
+    uint32_t longest = 0;
+    for (const int l : EachBit(mask)) longest = std::max(longest, SourceAs<uint32_t>(warp, in.a)[l]);
+    warp.grid->counter->CountTimes(warp, in, longest);
+  }
   warp.block->polls += 64;
   warp.yield = true;
   warp.limit = 0;

@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstring>
 
-#include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/handlers.h"
 #include "simt/state/vector_clones.h"
 #include "simt/state/warp_sync.h"
@@ -184,6 +184,9 @@ void MatchAny(Warp& warp, const Instruction& in, uint32_t mask) {
       }
     }
     for (const int l : EachBit(lanes)) TargetAs<uint32_t>(warp, in.d)[l] = result[l];
+    uint32_t values = 0;
+    for (const int l : EachBit(lanes)) values += std::countr_zero(result[l]) == l ? 1 : 0;
+    if (warp.grid->counter != nullptr) warp.grid->counter->CountTimes(warp, in, values);
   });
 }
 

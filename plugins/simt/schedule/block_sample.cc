@@ -12,13 +12,14 @@
 
 namespace kgrpo::simt {
 
+constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio: a low-discrepancy sequence
+
 std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t seed) {
   std::vector<uint64_t> chosen;
   if (blocks <= count) {
     for (uint64_t i = 0; i < blocks; ++i) chosen.push_back(i);
     return chosen;
   }
-  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio: a low-discrepancy sequence
   uint64_t x = seed * 0xD1B54A32D192ED03ull + kGolden / 2;
   std::unordered_set<uint64_t> known;
   while (chosen.size() < count) {
@@ -77,14 +78,16 @@ bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_
   });
 }
 
-std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes) {
+std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes, uint64_t seed) {
   constexpr size_t kMostStrata = 8, kCountedWhole = 4, kCountedOfEach = 5;
   std::vector<uint64_t> order(work.size());
   std::iota(order.begin(), order.end(), uint64_t{0});
   const auto class_of = [&](uint64_t block) { return classes.empty() ? 0 : classes[block]; };
   std::sort(order.begin(), order.end(), [&](uint64_t a, uint64_t b) {
     if (work[a] != work[b]) return work[a] > work[b];
-    return class_of(a) != class_of(b) ? class_of(a) < class_of(b) : a < b;
+    if (class_of(a) != class_of(b)) return class_of(a) < class_of(b);
+    const uint64_t drawn_a = (a ^ seed) * kGolden, drawn_b = (b ^ seed) * kGolden;
+    return seed != 0 && drawn_a != drawn_b ? drawn_a < drawn_b : a < b;
   });
   std::vector<size_t> starts;  // in `order`
   for (size_t i = 0; i < order.size(); ++i) {

@@ -30,7 +30,9 @@ bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_
 
 // Partitions the blocks into groups of about equal work and, if there are few classes, equal decisions. The block with
 // most work of each group is always counted; a small group is counted whole.
-std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes);
+// The seed chooses among blocks of equal work.
+std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes,
+                              uint64_t seed = 0);
 
 // The work of the busiest multiprocessor, when each takes the next block as it finishes one, divided by
 // what a block does on average; 0 where all blocks do about the same.

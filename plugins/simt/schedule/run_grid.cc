@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "simt/lower/cost.h"
 #include "simt/schedule/block_census.h"
 
 namespace kgrpo::simt {
@@ -27,7 +28,8 @@ constexpr uint64_t kMostBlockBytes = uint64_t{2} << 30;  // local arrays and reg
 constexpr size_t kMostResident = 2112;                   // 16 blocks on each of 132 multiprocessors
 
 // Runs a warp until it waits, ends, or has had its slice. Returns the instructions executed.
-template <bool kCounted>
+// kFollowed: Warp::executed is right at each instruction, for Waits.
+template <bool kCounted, bool kFollowed>
 uint32_t RunWarp(Warp& warp, uint32_t slice) {
   const Instruction* code = warp.grid->code;
   uint32_t left = slice;
@@ -42,13 +44,14 @@ uint32_t RunWarp(Warp& warp, uint32_t slice) {
     if constexpr (kCounted) static_cast<Counter*>(warp.grid->counter)->CountInstruction(warp, warp.pc, mask);
     ++warp.pc;
     --left;
+    if constexpr (kFollowed) ++warp.executed;
     if (mask != 0) {
       in.run(warp, in, mask);
     } else {
       Cover(warp, in.index, kPassed);
     }
   }
-  warp.executed += slice - left;
+  if constexpr (!kFollowed) warp.executed += slice - left;
   return slice - left;
 }
 
@@ -75,7 +78,10 @@ bool RunBlock(Block& block, Grid& grid, const Slices& slices) {
       block.next_warp = block.next_warp + 1 == warps ? 0 : block.next_warp + 1;
       if (warp.state != WarpState::kReady) continue;
       const auto slice = static_cast<uint32_t>(std::min<uint64_t>(slices.warp, left));
-      const uint32_t ran = grid.counter != nullptr ? RunWarp<true>(warp, slice) : RunWarp<false>(warp, slice);
+      const bool counted = grid.counter != nullptr, followed = grid.waits != nullptr;
+      const uint32_t ran = counted    ? followed ? RunWarp<true, true>(warp, slice) : RunWarp<true, false>(warp, slice)
+                              : followed ? RunWarp<false, true>(warp, slice)
+                                      : RunWarp<false, false>(warp, slice);
       left -= ran;
       grid.budget -= std::min<uint64_t>(ran, grid.budget);  // handlers may have charged for more than an instruction
       grid.result->warp_instructions += ran;
@@ -111,12 +117,23 @@ bool MayPoll(const Kernel& kernel) {
   return kernel.uses_grid_sync;
 }
 
+// True if warps may wait for others by what atomics return, too.
+static bool MayWait(const Kernel& kernel) {
+  return MayPoll(kernel) || std::any_of(kernel.costs.begin(), kernel.costs.end(), [&](const Cost& cost) {
+           const size_t pc = static_cast<size_t>(&cost - kernel.costs.data());
+           return cost.pipe == Pipe::kMemory && static_cast<LatencyClass>(cost.latency) == LatencyClass::kAtomic &&
+                  kernel.code[pc].space != static_cast<uint8_t>(Space::kShared);
+         });
+}
+
 GridRun::GridRun(Grid& grid)
     : grid_(grid),
       total_(grid.config->grid.Count()),
       counted_(grid.config->mode == Mode::kCounted),
       all_(counted_ ? grid.config->whole || MayPoll(*grid.kernel) : !grid.config->only_checked),
       turns_(counted_ && grid.config->whole && grid.kernel->control.tickets) {
+  if (counted_ && MayWait(*grid.kernel)) waits_ = std::make_unique<Waits>(grid.config->latencies);
+  grid_.waits = waits_.get();
   if (counted_) ChooseCounted();
   ChooseChecked();
   if (!all_ && !counted_) order_ = checked_;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "simt/check/waits.h"
 #include "simt/schedule/block_census.h"
 #include "simt/schedule/block_sample.h"
 #include "simt/state/machine.h"
@@ -68,6 +69,7 @@ class GridRun {
   const bool turns_;  // blocks take short turns, as many at once as are resident on a GPU
   std::vector<Group> groups_;
   std::unique_ptr<Counter> further_;
+  std::unique_ptr<Waits> waits_;                   // if warps may wait for one another
   std::vector<uint64_t> further_blocks_;           // by number
   std::vector<uint64_t> of_each_class_;            // that run uncounted, if they show whether the others are right
   std::unordered_set<uint64_t> ran_;               // by RunAlone

@@ -62,7 +62,7 @@ void GridRun::ChooseCounted() {
   if (planned_work_.empty() || StandsForAll(sample.counted, planned_work_, classes)) {
     AddGroup(std::move(sample));
   } else {
-    for (Stratum& stratum : Stratify(planned_work_, classes)) AddGroup(std::move(stratum));
+    for (Stratum& stratum : Stratify(planned_work_, classes, config.sample_seed)) AddGroup(std::move(stratum));
     std::sort(order_.begin(), order_.end());
   }
   const auto counts = [&](uint64_t block) { return counts_.contains(block); };
@@ -157,12 +157,20 @@ void GridRun::Finish() {
       }
     }
   }
+  double waited = 0;
+  if (waits_ && result.blocks_run > 0) {
+    const double scale = static_cast<double>(total_) / static_cast<double>(result.blocks_run);
+    waited = waits_->Cycles(scale, static_cast<double>(config.resident_blocks * config.block.Count()));
+  }
+  result.counts.waited_cycles = waited;
   if (!work.empty()) result.counts.busiest_blocks = BusiestBlocks(work, config.multiprocessors);
   if (config.find_stored && result.status == LaunchStatus::kCompleted && !result.must_run_whole &&
       result.blocks_run < total_)
     result.stored = StoredByGrid(grid_);
-  if (!further_ || result.further_failed) return;
+  // Blocks that were chosen by the work of all represent them better than a few do.
+  if (!further_ || result.further_failed || groups_.size() > 1) return;
   result.further = further_->Finish();
+  result.further.waited_cycles = waited;
   if (!work.empty()) ScaleToMean(further_blocks_, work, &result.further);
 }
 

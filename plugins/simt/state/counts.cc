@@ -18,6 +18,11 @@ constexpr double Counts::*kSums[] = {&Counts::issued,
                                      &Counts::tensor_flops,
                                      &Counts::l1_wavefronts,
                                      &Counts::local_sectors,
+                                     &Counts::local_lines,
+                                     &Counts::local_partial_lines,
+                                     &Counts::local_partial_sectors,
+                                     &Counts::constant_cycles,
+                                     &Counts::unpriced,
                                      &Counts::shared_requests,
                                      &Counts::shared_wavefronts,
                                      &Counts::shared_ideal_wavefronts,
@@ -89,6 +94,8 @@ void Counts::Add(const Counts& other) {
       continue;
     }
     for (double ArrayTraffic::*figure : kTraffic) (*mine).*figure += array.*figure;
+    mine->low = std::min(mine->low, array.low);
+    mine->high = std::max(mine->high, array.high);
     AddEach(mine->l1_miss_sectors, array.l1_miss_sectors);
     AddEach(mine->load_again, array.load_again);
     AddEach(mine->store_again, array.store_again);

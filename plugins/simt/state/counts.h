@@ -19,6 +19,7 @@ enum class Pipe {
   kMemory,   // loads, stores, atomics, shuffles: the load/store unit's instruction queue
   kTensor,   // mma, wmma
   kControl,  // branches, barriers, votes
+  kSerial,   // in cycles, what a multiprocessor does for one warp after the other: fences, sleeps, splits of a warp
   kCount
 };
 const char* PipeName(Pipe pipe);
@@ -31,11 +32,12 @@ using ByDistance = std::array<double, kReuseDistances>;
 // Global memory traffic of one array (allocation).
 struct ArrayTraffic {
   std::string name;
-  uint64_t address = 0;           // of the allocation
-  uint64_t bytes = 0;             // its size
-  double load_requests = 0;       // warp instructions
-  double load_sectors = 0;        // 32-byte sectors asked of the L1
-  double load_ideal_sectors = 0;  // sectors that the requested bytes would fill without gaps
+  uint64_t address = 0;                 // of the allocation
+  uint64_t bytes = 0;                   // its size
+  uint64_t low = UINT64_MAX, high = 0;  // the counted blocks touch bytes in [low, high)
+  double load_requests = 0;             // warp instructions
+  double load_sectors = 0;              // 32-byte sectors asked of the L1
+  double load_ideal_sectors = 0;        // sectors that the requested bytes would fill without gaps
   // The part of load_sectors that an L1 of kL1Shares[i] times Counts::l1_share bytes per block passes on to the L2.
   std::array<double, 3> l1_miss_sectors{};
   double store_requests = 0;
@@ -79,7 +81,8 @@ inline constexpr auto kLatencyTerms = static_cast<size_t>(LatencyTerm::kCount);
 struct Latencies {
   double alu = 4, fp64 = 8, special = 18, tensor = 33, shared = 29, shuffle = 24, constant = 8, l1 = 39, l2 = 270,
          dram = 620, atomic = 330, barrier = 25;
-  double transfer = 0;  // of a launch: see LatenciesOf in time_model.h
+  double transfer = 0;      // of a launch: see LatenciesOf in time_model.h
+  double nanosecond = 1.9;  // the same, of a sleep
   std::array<double, kLatencyTerms> ByTerm() const {
     return {alu, fp64, special, tensor, shared, shuffle, constant, l1, l2, dram, atomic, barrier, transfer};
   }
@@ -171,7 +174,14 @@ struct Counts {
   std::vector<ArrayTraffic> arrays;  // in order of addresses
   double l1_share = 0;               // bytes of L1 a block
   double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched per request
-  double local_sectors = 0;          // spilled or indexed local arrays
+  double local_sectors = 0;          // spilled or indexed local arrays: what they send to the L2 and fetch from there
+  double local_lines = 0;            // of these arrays, as l1_wavefronts: lanes share a line at the same index only
+  double local_partial_lines = 0, local_partial_sectors = 0;  // as store_partial_lines and store_partial_sectors
+  double local_bytes = 0;                                     // of a thread
+  double constant_cycles = 0;  // of constant memory, for the words beyond the first of each request
+  double waited_cycles = 0;    // of the launch: its longest chain of warps that wait for one another (Waits)
+  double unpriced = 0;         // of `issued`: instructions without a price (cost.h)
+  int unpriced_line = 0;       // the source line of one of them
   double shared_requests = 0;
   double shared_wavefronts = 0;               // cycles of shared memory, with bank conflicts
   double shared_ideal_wavefronts = 0;         // without

@@ -97,6 +97,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
   warp.grid = &grid;
   warp.barrier = -1;
   warp.clock = 1;
+  warp.wait = {};
   if (grid.checked) {
     warp.known.assign(size_t{grid.kernel->bulk_copies ? 3u : 2u} * grid.agents, 0);
     warp.fenced = false;

@@ -21,6 +21,7 @@ namespace kgrpo::simt {
 struct Grid;
 struct Block;
 class AccessCounter;
+class Waits;
 
 enum class WarpState : uint8_t { kReady, kBarrier, kDone };
 
@@ -76,6 +77,18 @@ struct Announced {
   }
 };
 
+// A warp's part in check/waits.h.
+struct WaitState {
+  double now = 0;         // its clock, in cycles
+  uint64_t at = 0;        // Warp::executed then
+  uint64_t place = 0;     // the last access that may poll: its instruction and addresses, or 0
+  uint64_t found = 0;     // the values there
+  uint64_t executed = 0;  // Warp::executed, and `now`, when it first found them
+  double began = 0;
+  size_t traced = 0;  // what the counter had traced then
+  bool polls = false;
+};
+
 struct Warp {
   std::byte* registers = nullptr;
   std::array<const std::byte*, 2> sources{};  // the registers and the constants
@@ -116,6 +129,7 @@ struct Warp {
   uint64_t executed = 0;
   uint64_t splits = 0;  // branches at which the lanes parted
   bool yield = false;   // ends the warp's turn
+  WaitState wait;       // (counted)
   uint32_t waited = 0;  // (checked) lanes known to come after a griddepcontrol.wait
   // (checked) see unset_uses.h
   std::vector<UnsetRegister> unset;
@@ -189,6 +203,7 @@ struct Grid {
   const LaunchConfig* config = nullptr;
   LaunchResult* result = nullptr;
   AccessCounter* counter = nullptr;  // kCounted
+  Waits* waits = nullptr;            // kCounted, if warps may wait for one another
   bool checked = false;              // the block that runs is
   bool checks_global_order = false;  // (checked) races in global memory are findings
   Coverage coverage;

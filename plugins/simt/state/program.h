@@ -68,6 +68,7 @@ inline constexpr uint16_t kFlagBypassL1 = 128;  // .cg, .cv, volatile
 
 inline constexpr uint16_t kFlagReadOnly = 256;  // ld.global.nc: may be moved across stores
 
+inline constexpr uint16_t kFlagExchange = 512;        // atom.exch: what it stores does not depend on what was there
 inline constexpr uint16_t kFlagBlockScope = 4096;     // .cta: orders within the block only
 inline constexpr uint16_t kFlagPlainVolatile = 8192;  // .volatile: orders nothing else
 
@@ -77,6 +78,8 @@ struct Cost {
   uint8_t latency = 0;  // a LatencyClass
   float issue = 0;      // warp instructions that ptxas makes of it
   float pipe_use = 0;   // of those, on the pipe; AddPipes says where others run
+  float waits = 1;      // latencies of its class until the result is there
+  bool priced = true;   // false: nobody has measured it
 };
 
 // The bytes of a block's shared memory that are reserved for NVIDIA's own software, on sm_80 and later; of those, the

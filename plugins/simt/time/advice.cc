@@ -112,7 +112,11 @@ std::string Advise(const Counts& counts, const KernelResources& resources, const
     changed.*figure = counts.*figure;
   };
   with(&Counts::shared_wavefronts, counts.shared_ideal_wavefronts, "Lay out shared memory without bank conflicts");
-  with(&Counts::local_sectors, 0, "Keep local arrays and spilled values in registers");
+  if (counts.local_lines > 0) {
+    Counts without = counts;
+    without.local_sectors = without.local_lines = without.local_partial_lines = without.local_partial_sectors = 0;
+    weigh(without, "Keep local arrays and spilled values in registers");
+  }
   with(&Counts::shared_atomic_wavefronts, counts.shared_atomic_ideal_wavefronts,
        "Add up within a warp, or in several copies, before atomics to shared memory");
   const Occupancy occupancy = ComputeOccupancy(device, resources, counts.threads_per_block);

@@ -15,6 +15,7 @@ Counter::Counter(Grid& grid)
       code_(TowardsMachineCode(*grid.kernel)),
       executed_(grid.kernel->code.size(), 0),
       lanes_(grid.kernel->code.size(), 0),
+      repeats_(grid.kernel->code.size(), 0),
       demands_(grid.kernel->code.size()),
       leader_aligned_(grid.kernel->code.size(), 0),
       bank_conflicts_(grid.kernel->code.size()),
@@ -26,6 +27,7 @@ Counter::Counter(Grid& grid)
   counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
   counts_.warps_per_block = grid.warps_per_block;
   counts_.l1_share = grid.config->l1_share;
+  counts_.local_bytes = grid.kernel->local_bytes;
 }
 
 Counter::~Counter() {
@@ -75,6 +77,33 @@ std::vector<size_t> Counter::TypicalWarps(const Block& block) const {
   const auto executed = [&](size_t w) { return static_cast<double>(block.warps[w].executed); };
   if (executed(most) > kMore * std::max(executed(warps.front()), executed(warps.back()))) warps.push_back(most);
   return warps;
+}
+
+void Counter::CountTimes(const Warp& warp, const Instruction& in, uint32_t times) {
+  // Sleeps end a third late and take 40 ns at least; none takes more than a millisecond (h200_prices.csv, "nanosleep").
+  constexpr double kLate = 1.29, kShortest = 40, kLongest = 1.03e6;
+  constexpr double kSplit = 6;  // cycles of a multiprocessor ("switch", "branches")
+  if (in.run == &NanoSleep)
+    times = static_cast<uint32_t>(std::clamp(kLate * times, kShortest, kLongest) * grid_.config->latencies.nanosecond);
+  if (in.run == &Branch) {
+    if (Regions::BecomesPredicate(in)) return;
+    counts_.pipe[static_cast<size_t>(Pipe::kSerial)] += kSplit;
+    demands_[in.index].pipe[static_cast<size_t>(Pipe::kSerial)] += kSplit;
+  }
+  if (code_.costs[in.index].pipe == Pipe::kSpecial) repeats_[in.index] += times - 1;
+  std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+  if (!entries.empty() && entries.back().pc == in.index) entries.back().awaits = times;
+}
+
+void Counter::ForgetSince(const Warp& warp, size_t traced) {
+  std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+  if (traced == 0 || traced > entries.size() || entries.size() == most_traced_) return;
+  for (size_t i = traced; i < entries.size(); ++i) {
+    const uint32_t pc = entries[i].pc;
+    lanes_[pc] -= lanes_[pc] / executed_[pc]--;
+  }
+  entries.resize(traced);
+  entries.back().awaits = 2;
 }
 
 double Counter::DataSlack() const {
@@ -140,7 +169,11 @@ Counts Counter::Finish() {
     const Cost& cost = code_.costs[pc];
     counts_.issued += times * static_cast<double>(cost.issue);
     counts_.thread_instructions += static_cast<double>(lanes_[pc]) * static_cast<double>(cost.issue);
-    AddPipes(cost, times, counts_.pipe);
+    AddPipes(cost, times + static_cast<double>(repeats_[pc]), counts_.pipe);
+    if (!cost.priced && times > 0) {
+      counts_.unpriced += times * static_cast<double>(cost.issue);
+      counts_.unpriced_line = grid_.kernel->lines[pc].line;
+    }
     if (Exchanges(cost)) counts_.exchange_wavefronts += times;
     if (grid_.kernel->code[pc].run == &Barrier) counts_.barriers += times;
     if (grid_.kernel->code[pc].run == &Branch) counts_.branches += times;
@@ -158,7 +191,7 @@ Counts Counter::Finish() {
 
 const char* PipeName(Pipe pipe) {
   constexpr std::array<const char*, static_cast<size_t>(Pipe::kCount)> kNames = {
-      "fp32", "int", "half", "fp64", "special", "memory", "tensor", "control"};
+      "fp32", "int", "half", "fp64", "special", "memory", "tensor", "control", "serial"};
   return kNames[static_cast<size_t>(pipe)];
 }
 

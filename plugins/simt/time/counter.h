@@ -37,6 +37,10 @@ class Counter final : public AccessCounter {
     if (entries.size() < most_traced_) entries.push_back({pc, 0, 0});
   }
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) override;
+  void CountTimes(const Warp& warp, const Instruction& in, uint32_t times) override;
+  size_t Traced(const Warp& warp) const override { return trace_->entries[static_cast<size_t>(warp.id)].size(); }
+  void ForgetSince(const Warp& warp, size_t traced) override;
+  void MarkBeyondL1(const Warp& warp, const Instruction& in, bool first) override;
   // counter_bulk.cc
   void CountAsyncArrival(const Instruction& in, uint32_t barrier) override;
   void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another) override;
@@ -121,6 +125,8 @@ class Counter final : public AccessCounter {
   uint32_t CountStored(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
   uint32_t Send(const Stored& stored);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void CountLocal(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void CountConstant(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
   void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
   bool CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access);
   uint32_t SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
@@ -130,6 +136,7 @@ class Counter final : public AccessCounter {
   Counts counts_;
   const MachineCode code_;
   std::vector<uint64_t> executed_, lanes_;
+  std::vector<uint64_t> repeats_;        // by pc: times beyond the first of each execution, see CountTimes
   std::vector<Demand> demands_;          // by pc; what follows from executed_ is added at the end
   std::vector<uint8_t> leader_aligned_;  // by leader of merged loads: whether its last access was aligned to the vector
   BankConflicts bank_conflicts_;

@@ -26,7 +26,7 @@ void Counter::CountLines() {
     const auto times = static_cast<double>(executed_[pc]);
     const Cost& cost = code_.costs[pc];
     demand.issued += times * static_cast<double>(cost.issue);
-    AddPipes(cost, times, demand.pipe);
+    AddPipes(cost, times + static_cast<double>(repeats_[pc]), demand.pipe);
     if (Exchanges(cost)) demand.exchange_wavefronts += times;
     if (cost.pipe == Pipe::kTensor) demand.tensor_flops += times * grid_.kernel->tensor_flops[pc];
     const SourceLine& where = grid_.kernel->lines[pc];

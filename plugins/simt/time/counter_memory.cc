@@ -101,14 +101,75 @@ void Counter::CountAccess(Warp& warp, const Instruction& in, uint32_t mask, cons
     own.shared_ideal_wavefronts += sum.shared_ideal_wavefronts;
     own.shared_atomic_wavefronts += sum.shared_atomic_wavefronts;
   } else if (access.space == Space::kLocal) {
-    if (code_.costs[in.index].issue == 0) return;
-    const double sectors = std::popcount(mask) * access.bytes / 32.0;
-    counts_.local_sectors += sectors;
-    demands_[in.index].local_sectors += sectors;
-  } else if (access.space == Space::kGlobal &&
-             static_cast<LatencyClass>(grid_.kernel->costs[in.index].latency) != LatencyClass::kConstant) {
+    if (code_.costs[in.index].issue != 0) CountLocal(warp, in, mask, access, kind);
+  } else if (static_cast<LatencyClass>(grid_.kernel->costs[in.index].latency) == LatencyClass::kConstant) {
+    if (access.pattern != Pattern::kUniform) CountConstant(warp, in, mask, access);
+  } else if (access.space == Space::kGlobal) {
     CountGlobal(warp, in, mask, access, kind);
   }
+}
+
+// Words of the same index lie side by side for the lanes of a warp: lanes at other indices touch other lines.
+void Counter::CountLocal(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
+                         AccessKind kind) {
+  constexpr uint64_t kPlace = uint64_t{1} << 48;  // above the lines of global memory
+  const bool load = kind == AccessKind::kLoad;
+  Demand& own = demands_[in.index];
+  bool beyond = false;
+  for (uint32_t left = mask; left != 0;) {
+    const uint64_t index = access.address[std::countr_zero(left)] / 4;
+    uint32_t lanes = 0;
+    for (const int l : EachBit(left)) lanes |= access.address[l] / 4 == index ? 1u << l : 0;
+    left &= ~lanes;
+    uint32_t touched = 0, whole = 0;  // sectors of eight lanes
+    for (uint32_t s = 0; s < 4; ++s) {
+      const uint32_t of_sector = lanes >> (8 * s) & 0xFF;
+      touched |= (of_sector != 0 ? 1u : 0u) << s;
+      whole |= (of_sector == 0xFF ? 1u : 0u) << s;
+    }
+    for (uint32_t word = 0; word < std::max(1u, access.bytes / 4); ++word) {
+      const uint64_t line = kPlace + ((static_cast<uint64_t>(warp.id) << 32) | (index + word));
+      // A store stays in the L1 for later loads, and takes twice its sectors at the L2 (h200_prices.csv, "local").
+      uint32_t missed = 0;
+      for (size_t c = 0; c < kL1Shares.size(); ++c) {
+        const uint32_t missing = trace_->caches[c].Read(line, touched);
+        if (c == 1) missed = missing;
+      }
+      beyond |= load && missed != 0;
+      const int sent = load ? std::popcount(missed) : 2 * std::popcount(touched);
+      counts_.local_lines += 1;
+      counts_.local_sectors += sent;
+      own.local_sectors += sent;
+      if (load || touched == whole) continue;
+      counts_.local_partial_lines += 1;
+      counts_.local_partial_sectors += std::popcount(touched & ~whole);
+    }
+  }
+  if (beyond) MarkBeyondL1(warp, in, false);
+}
+
+// Lanes that read different words are served one after the other, and slower from a table that the cache of a
+// multiprocessor does not hold (h200_prices.csv, "constant").
+void Counter::CountConstant(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  constexpr uint32_t kFew = 4;
+  constexpr uint64_t kSmall = 4096, kLarge = 12288;  // bytes
+  constexpr double kCycles = 2, kCyclesOfLarger = 6, kCyclesOfLarge = 28;
+  uint32_t words = 0;
+  for (uint32_t left = mask; left != 0; ++words) {
+    const uint64_t word = access.address[std::countr_zero(left)] / 4;
+    for (const int l : EachBit(left)) left &= access.address[l] / 4 == word ? ~(1u << l) : kAllLanes;
+  }
+  const uint64_t bytes = access.allocation != nullptr ? access.allocation->bytes() : 0;
+  const double each = bytes <= kSmall ? kCycles : bytes <= kLarge ? kCyclesOfLarger : kCyclesOfLarge;
+  counts_.constant_cycles += kCycles * (std::min(words, kFew) - 1) + each * (words - std::min(words, kFew));
+  CountTimes(warp, in, words);
+}
+
+void Counter::MarkBeyondL1(const Warp& warp, const Instruction& in, bool first) {
+  std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+  if (entries.empty() || entries.back().pc != in.index) return;
+  entries.back().beyond_l1 = 1;
+  entries.back().first |= first ? 1u : 0u;
 }
 
 uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes,
@@ -170,6 +231,8 @@ bool Counter::TouchSectors(Array& array, DeviceAddress start, uint64_t line, uin
     (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
     (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
     by[sector] = trace_->number;
+    traffic.low = std::min(traffic.low, sector * kSector);
+    traffic.high = std::max(traffic.high, std::min(traffic.bytes, (sector + 1) * kSector));
   }
   return first;
 }
@@ -232,13 +295,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     if (!trace.unordered) ChangeWarps(warp);
     return;
   }
-  if (beyond) {
-    std::vector<TraceEntry>& entries = trace.entries[static_cast<size_t>(warp.id)];
-    if (!entries.empty() && entries.back().pc == in.index) {
-      entries.back().beyond_l1 = 1;
-      entries.back().first |= first ? 1u : 0u;
-    }
-  }
+  if (beyond) MarkBeyondL1(warp, in, first);
   // Warps take turns as on a GPU, or the cache would see one warp's whole loop at a time.
   trace.unordered &= (in.flags & kFlagReadOnly) != 0;
   trace.loads += std::max<uint32_t>(1, in.count * std::max<uint32_t>(4, in.size) / 4);

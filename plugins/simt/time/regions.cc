@@ -32,6 +32,10 @@ Regions::Regions(const Kernel& kernel)
   for (size_t i = 0; i < kernel.blocks.size(); ++i) unrolled_[i] = UnrolledByPtxas(kernel.blocks[i]) ? 1 : 0;
 }
 
+bool Regions::BecomesPredicate(const Instruction& branch) {
+  return branch.extra > branch.index && branch.extra - branch.index <= kMostPredicated;
+}
+
 // Recognises a loop of one block that ends when a register that grows by a constant reaches a bound.
 bool Regions::UnrolledByPtxas(const BasicBlock& block) const {
   const uint32_t end = block.last - 1;

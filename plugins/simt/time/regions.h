@@ -18,7 +18,9 @@ struct TraceEntry {
   uint32_t beyond_l1 : 1;  // a load that the L1 did not hold
   // Such a load of a sector that is new to the block; an earlier block's loads may have left it in the L2.
   uint32_t first : 1;
-  uint32_t awaits = 0;  // a wait for an mbarrier: 1 + index of the last TraceCopy that must have arrived, or 0
+  // A wait for an mbarrier: 1 + index of the last TraceCopy that must have arrived, or 0. Else how many times the
+  // instruction waits (Counter::CountTimes), or 0.
+  uint32_t awaits = 0;
 };
 
 // A bulk load that some warp of the block issued before the traced warp's entry `position`, or an arrival at an
@@ -33,6 +35,9 @@ struct TraceCopy {
 class Regions {
  public:
   explicit Regions(const Kernel& kernel);
+
+  // True for a branch over so few instructions that ptxas makes predicates of it.
+  static bool BecomesPredicate(const Instruction& branch);
 
   // The end of the region that begins at trace[at]. `whole` says whether it consists of whole basic blocks, and then
   // `key` holds their numbers; otherwise its order is the trace's.

@@ -30,7 +30,12 @@ bool Scoreboard::FillsTile(uint32_t pc) const {
          kernel_.code[pc].space == static_cast<uint8_t>(Space::kShared) && kernel_.code[pc].run != &CopyAsync;
 }
 
-Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
+// `times`: see TraceEntry.
+Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram, uint32_t times) const {
+  // Until a poll sees what another thread has stored ("grid.sync"). Of branches through a table and branches that split
+  // the warp (h200_prices.csv, "switch" and "branches"), and for each word that lanes read of constants.
+  constexpr double kSwitch = 80, kWay = 100, kSplit = 60, kWord = 40, kHandOver = 500;
+  const auto waits = static_cast<double>(costs_[pc].waits) * times;
   const auto issue = static_cast<double>(costs_[pc].issue);
   const Handler run = kernel_.code[pc].run;
   if (run == &LoadBulk || run == &CopyAsync)
@@ -38,19 +43,22 @@ Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) cons
   if (run == &WaitCopies) return {};
   // Measured on an H100: 89 to 101 cycles.
   if (run == &MbarrierWait) return {LatencyTerm::kShared, 3.2};
+  if (run == &BranchIndexed) return {LatencyTerm::kAlu, 0, kSwitch + kWay * times};
+  if (run == &Branch && times > 1) return {LatencyTerm::kAlu, 1, kSplit * (times - 1)};
+  if (run == &NanoSleep) return {LatencyTerm::kAlu, 0, static_cast<double>(times)};
   switch (static_cast<LatencyClass>(costs_[pc].latency)) {
     case LatencyClass::kNone: return {};
     case LatencyClass::kAlu: return {LatencyTerm::kAlu, 1};
     case LatencyClass::kSpecial: return {LatencyTerm::kSpecial, 1, 2.0 * issue};
     case LatencyClass::kFp64: return {LatencyTerm::kFp64, std::max(1.0, issue / 2)};
-    case LatencyClass::kTensor: return {LatencyTerm::kTensor, 1};
+    case LatencyClass::kTensor: return {LatencyTerm::kTensor, waits};
     case LatencyClass::kShared: return {LatencyTerm::kShared, 1};
-    case LatencyClass::kShuffle: return {LatencyTerm::kShuffle, 1};
+    case LatencyClass::kShuffle: return {LatencyTerm::kShuffle, waits};
     case LatencyClass::kGlobal:
-      return {!beyond_l1 ? LatencyTerm::kL1 : dram ? LatencyTerm::kDram : LatencyTerm::kL2, 1};
-    case LatencyClass::kLocal: return {LatencyTerm::kL1, 1};
-    case LatencyClass::kConstant: return {LatencyTerm::kConstant, 1};
-    case LatencyClass::kAtomic: return {LatencyTerm::kAtomic, 1};
+      return {!beyond_l1 ? LatencyTerm::kL1 : dram ? LatencyTerm::kDram : LatencyTerm::kL2, 1, kHandOver * (times - 1)};
+    case LatencyClass::kLocal: return {beyond_l1 ? LatencyTerm::kL2 : LatencyTerm::kL1, 1};
+    case LatencyClass::kConstant: return {LatencyTerm::kConstant, 1, kWord * (times - 1)};
+    case LatencyClass::kAtomic: return {LatencyTerm::kAtomic, waits};
     case LatencyClass::kBarrier: break;
   }
   return {LatencyTerm::kBarrier, 1};
@@ -70,6 +78,7 @@ struct Scoreboard::Run {
     Why why;               // it waited for `after`
     int32_t after;         // index of a step, or -1
     double sectors = 0;    // of a transfer of what the instruction loads, which is a step beside its issue
+    uint32_t times = 1;    // see TraceEntry
     bool counted = false;  // the transfer, in `ahead`
   };
   Run(size_t registers, bool misses, bool all_fetched = false) : dram(misses), fetched(all_fetched), values(registers) {
@@ -103,8 +112,7 @@ double Scoreboard::Occupies(uint32_t pc) const {
     case Pipe::kFp64:
     case Pipe::kMemory: return 2 * use;
     case Pipe::kSpecial: return 8 * use;
-    case Pipe::kTensor:  // an m16n8k16 with float16 operands: 6.1 cycles on an H100
-      return 6.1 / 4096 * static_cast<double>(kernel_.tensor_flops[pc]);
+    case Pipe::kTensor: return 6.1 * use;  // an m16n8k16 with float16 operands: 6.1 cycles on an H100
     default: return use;
   }
 }
@@ -174,7 +182,11 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     run.ahead += std::exchange(transfer.counted, true) ? 0 : transfer.sectors;
     run.tiles_awaited += std::exchange(run.stored_after, run.tile_reads) == run.tile_reads ? 0 : 1;
   }
-  if (entry.awaits != 0 && entry.awaits <= run.arrivals.size()) wait_for_tile(run.arrivals[entry.awaits - 1]);
+  if (in.run != &MbarrierWait) {
+    step.times = std::max(1u, entry.awaits);
+  } else if (entry.awaits != 0 && entry.awaits <= run.arrivals.size()) {
+    wait_for_tile(run.arrivals[entry.awaits - 1]);
+  }
   if (in.run == &WaitCopies) wait_for_tile(AwaitedGroups(run, in));
   const auto pipe = static_cast<size_t>(costs_[pc].pipe);
   if (run.pipe_free[pipe] > start) {
@@ -189,14 +201,15 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     run.pipe_step[pipe] = index;
   }
   const auto cost = static_cast<double>(costs_[pc].issue);
-  done[i] = {start + cost + Cycles(WaitOf(pc, step.beyond_l1, step.dram)), index, moved.transfer, moved.transferred,
-             moved.tile_reads};
+  done[i] = {start + cost + Cycles(WaitOf(pc, step.beyond_l1, step.dram, step.times)), index, moved.transfer,
+             moved.transferred, moved.tile_reads};
   if (cost > 0) {  // else it passes its operand's readiness on and does not wait itself
     run.now = start + cost;
     run.last = index;
     run.last_result = false;
   }
-  if (latency == LatencyClass::kBarrier && in.run != &WaitCopies) {
+  if ((latency == LatencyClass::kBarrier && in.run != &WaitCopies) || in.run == &Fence || in.run == &BranchIndexed ||
+      (in.run == &Branch && step.times > 1)) {
     run.now = done[i].ready;
     run.last = index;
     run.last_result = true;
@@ -255,7 +268,7 @@ LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const
     if (chain != nullptr)
       (*chain)[step.pc] += issue + step.sectors * latencies_[static_cast<size_t>(LatencyTerm::kTransfer)];
     if (why == Run::Why::kResult) {
-      const Wait wait = WaitOf(step.pc, step.beyond_l1, step.dram);
+      const Wait wait = WaitOf(step.pc, step.beyond_l1, step.dram, step.times);
       if (wait.term != LatencyTerm::kCount) path.steps[static_cast<size_t>(wait.term)] += wait.times;
       path.issue += wait.extra;
       if (chain != nullptr) (*chain)[step.pc] += Cycles(wait);

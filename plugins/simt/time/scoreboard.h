@@ -51,7 +51,7 @@ class Scoreboard {
     LatencyTerm term = LatencyTerm::kCount;
     double times = 0, extra = 0;  // cycles beside the latencies
   };
-  Wait WaitOf(uint32_t pc, bool beyond_l1, bool dram) const;
+  Wait WaitOf(uint32_t pc, bool beyond_l1, bool dram, uint32_t times = 1) const;
   double Cycles(const Wait& wait) const;
   double Occupies(uint32_t pc) const;
   bool FillsTile(uint32_t pc) const;  // a store to shared memory

@@ -11,12 +11,11 @@ namespace {
 
 // One line's amount of the quantity that the term counts.
 double Amount(const Demand& demand, std::string_view term, const Device& device) {
-  if (term == "dram" || term == "l2") return demand.l2_sectors + demand.local_sectors * 0.1;
+  if (term == "dram" || term == "l2") return demand.l2_sectors + demand.local_sectors;
   if (term == "l1") return demand.l1_wavefronts + demand.local_sectors / 4;
   if (term == "shared") return SharedCycles(demand, device);
   if (term == "shared atomics") return demand.shared_atomic_wavefronts;
   if (term == "atomics") return demand.atomic_operations;
-  if (term == "tensor") return demand.tensor_flops;
   if (term == "issue") return demand.issued;
   if (term == "latency") return demand.chain;
   for (size_t p = 0; p < demand.pipe.size(); ++p) {

@@ -25,6 +25,7 @@ double ResidentBlocks(const Device& device, const Occupancy& occupancy, uint64_t
 
 Latencies LatenciesOf(const Device& device, const Occupancy& occupancy, uint32_t warps_per_block, uint64_t blocks) {
   Latencies latencies = device.latencies;
+  latencies.nanosecond = device.clock_hz * 1e-9;
   latencies.transfer = ResidentBlocks(device, occupancy, blocks) * warps_per_block * device.multiprocessors /
                        device.l2_sectors_per_cycle;
   return latencies;
@@ -68,9 +69,13 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double at_once = std::min(blocks, resident * device.multiprocessors);
   const Traffic traffic = SumTraffic(counts, device, scale, at_once, *contents);
   contents->Touch(traffic.touched, device.l2_bytes * device.l2_keeps);
-  estimate.dram_bytes = traffic.dram_read + traffic.dram_written;
+  // Local arrays that the L2 does not hold.
+  const double local_bytes = at_once * counts.threads_per_block * counts.local_bytes;
+  const double local_missed = std::max(0.0, 1 - device.l2_bytes / std::max(1.0, local_bytes));
+  estimate.dram_bytes =
+      traffic.dram_read + traffic.dram_written + local_missed * counts.local_sectors * scale * kSectorBytes;
   const double l2_sectors =
-      traffic.missed_sectors + traffic.store_sectors + traffic.atomic_sectors + counts.local_sectors * scale * 0.1;
+      traffic.missed_sectors + traffic.store_sectors + traffic.atomic_sectors + counts.local_sectors * scale;
   estimate.l2_bytes = l2_sectors * kSectorBytes;
 
   // `detail` is called only where the text is wanted.
@@ -84,7 +89,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("dram", estimate.dram_bytes / (device.dram_bytes_per_second * device.dram_efficiency),
       [&] { return BytesText(estimate.dram_bytes); });
   add("l2",
-      on_device(l2_sectors + PartialStoreCost(traffic.partial_lines, traffic.partial_sectors, device),
+      on_device(l2_sectors + PartialStoreCost(traffic.partial_lines + counts.local_partial_lines * scale,
+                                              traffic.partial_sectors + counts.local_partial_sectors * scale, device),
                 device.l2_sectors_per_cycle),
       [&] {
         return BytesText(estimate.l2_bytes) +
@@ -92,13 +98,15 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
                      100 * traffic.partial_sectors / std::max(1.0, traffic.store_sectors));
       });
   add("blocks", on_device(blocks, device.blocks_per_cycle), [&] { return Print("%.0f blocks", blocks); });
-  add("l1", on_sm(counts.l1_wavefronts + counts.local_sectors / 4, device.l1_lines_per_cycle),
+  add("l1", on_sm(counts.l1_wavefronts + counts.local_lines, device.l1_lines_per_cycle),
       [&] { return Print("%.3g lines", counts.l1_wavefronts * scale); });
   add("shared", on_sm(SharedCycles(counts, device), device.shared_wavefronts_per_cycle), [&] {
     return Print("%.3g cycles, %.3g without bank conflicts; %.3g of shuffles and reads of threadIdx",
                  counts.shared_wavefronts * scale, counts.shared_ideal_wavefronts * scale,
                  counts.exchange_wavefronts * scale);
   });
+  add("constant", on_sm(counts.constant_cycles, 1),
+      [&] { return Print("%.3g cycles", counts.constant_cycles * scale); });
   add("shared atomics", on_sm(counts.shared_atomic_wavefronts, 1.0 / device.shared_atomic_cycles),
       [&] { return Print("%.3g turns", counts.shared_atomic_wavefronts * scale); });
   const AtomicCycles atomics = CyclesOfAtomics(counts, device);
@@ -112,15 +120,14 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
                           device.fp64_rate,
                           device.special_rate,
                           device.memory_rate,
+                          device.tensor_flops_per_cycle / 4096,
                           0,
-                          0};
+                          1};
   for (size_t p = 0; p < counts.pipe.size(); ++p) {
     if (rates[p] > 0)
       add(PipeName(static_cast<Pipe>(p)), on_sm(counts.pipe[p], rates[p]),
           [&] { return Print("%.3g warp instructions", counts.pipe[p] * scale); });
   }
-  add("tensor", on_sm(counts.tensor_flops, device.tensor_flops_per_cycle),
-      [&] { return Print("%.3g operations", counts.tensor_flops * scale); });
   add("issue", on_sm(counts.issued, device.issue_rate),
       [&] { return Print("%.3g warp instructions", counts.issued * scale); });
   // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
@@ -206,6 +213,10 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
       if (term.name == "dram" || term.name == "l2") both = join(both, term.seconds, device.norm);
     }
     seconds += ahead * (both - seconds);
+  }
+  if (const double chained = counts.waited_cycles / device.clock_hz; chained > seconds) {
+    seconds = chained;
+    add("waiting", chained, [&] { return Print("%.0f cycles, one after the other", counts.waited_cycles); });
   }
   estimate.seconds = estimate.launch_seconds + seconds;
   add("launch", estimate.launch_seconds, [] { return std::string(); });

@@ -100,24 +100,28 @@ Latencies LatenciesOf(const Device& device, const Occupancy& occupancy, uint32_t
 // The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
 
-// The contents of the L2 after the earlier launches of a call, if any: bytes by array address. The array touched last
-// comes last.
+// The contents of the L2 after the earlier launches of a call, if any: bytes by range of an array. The range touched
+// last comes last.
 class L2Contents {
  public:
   struct Touched {
-    uint64_t address = 0;  // of an array
-    double bytes = 0;
-    double last = 0;  // the part of the bytes touched after all other arrays
+    uint64_t address = 0;       // of an array
+    double begin = 0, end = 0;  // within it
+    double bytes = 0;           // of these
+    double last = 0;            // the part of the bytes touched after all other arrays
+    // The part of this range that lies in the other.
+    double Within(const Touched& other) const;
   };
   // Call this at a launch's start. Returns true if there was a launch before.
   bool Launch() { return std::exchange(launched_, true); }
-  double BytesOf(uint64_t address) const;
-  // Adds the arrays that a launch touched, to a cache that keeps `capacity`.
-  void Touch(const std::vector<Touched>& arrays, double capacity);
+  // The bytes that the cache holds of a range.
+  double BytesOf(const Touched& range) const;
+  // Adds the ranges that a launch touched, to a cache that keeps `capacity`.
+  void Touch(const std::vector<Touched>& ranges, double capacity);
 
  private:
   bool launched_ = false;
-  std::vector<std::pair<uint64_t, double>> kept_;
+  std::vector<Touched> kept_;
 };
 
 // Modelled time of one launch. A kernel whose block does not fit on the device has infinite seconds and a sentence that

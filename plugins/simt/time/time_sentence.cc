@@ -96,6 +96,14 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
     text = "bound by the number of instructions";
   } else if (bound == "tensor") {
     text = "bound by tensor core throughput";
+  } else if (bound == "waiting") {
+    text =
+        "bound by threads that wait for one another: flags, locks or compare-and-swaps at one address, one after "
+        "the other";
+  } else if (bound == "constant") {
+    text = "bound by constant memory, which serves lanes that read different words one by one";
+  } else if (bound == "serial") {
+    text = "bound by fences, sleeps or branches that split warps";
   } else {
     text = "bound by " + bound + " arithmetic";
   }

@@ -32,6 +32,19 @@ double LostReturns(const ByDistance& returns, double line, double most, double k
   return lost;
 }
 
+// The range of an array that the launch touches. The counted blocks, which are spread evenly, miss some of its ends.
+L2Contents::Touched RangeOf(const ArrayTraffic& array, size_t counted_blocks, uint64_t blocks) {
+  constexpr double kWhole = 0.9;  // of the array
+  const auto bytes = static_cast<double>(array.bytes);
+  if (array.high <= array.low) return {array.address, 0, bytes};
+  auto low = static_cast<double>(array.low), high = static_cast<double>(array.high);
+  const double missed = counted_blocks < blocks ? (high - low) / static_cast<double>(counted_blocks) : 0;
+  low = std::max(0.0, low - missed);
+  high = std::min(bytes, high + missed);
+  return high - low < kWhole * bytes ? L2Contents::Touched{array.address, low, high}
+                                     : L2Contents::Touched{array.address, 0, bytes};
+}
+
 }  // namespace
 
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
@@ -64,7 +77,8 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     const double a_generation = std::min(once, per_block * std::sqrt(std::max(1.0, blocks_at_once)));
     const double again = overflow * std::max(0.0, std::min(generations * a_generation, missed) - once);
     // Data that an earlier launch left in the L2 need not be read, and is not written to DRAM if it is written again.
-    const double kept = contents.BytesOf(array.address);
+    L2Contents::Touched range = RangeOf(array, counts.latency.size(), counts.grid_blocks);
+    const double kept = contents.BytesOf(range);
     sum.kept_read += std::min(kept, once * kSectorBytes);
     sum.dram_read += again * kSectorBytes + std::max(0.0, once * kSectorBytes - kept);
     const double stored = std::min(whole, array.unique_store_sectors * scale) * kSectorBytes;
@@ -80,7 +94,9 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     sum.dram_read += (2 * lost(array.load_again) + written_again) * kSectorBytes;
     sum.dram_written += written_again * kSectorBytes;
     // The last generation of blocks stores when all has been loaded.
-    sum.touched.push_back({array.address, std::max(once * kSectorBytes, stored), stored / generations});
+    range.bytes = std::max(once * kSectorBytes, stored);
+    range.last = stored / generations;
+    sum.touched.push_back(range);
     if (array.atomic_sectors > 0) sum.dram_read += std::min(whole, array.atomic_sectors * scale) * kSectorBytes;
     const auto wasteful = [&](bool load, double asked, double ideal, double cost) {
       if (asked > 1.1 * ideal)
@@ -109,31 +125,37 @@ AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device) {
           counts.busiest_atomic_turns * device.atomic_turn_cycles};
 }
 
-double L2Contents::BytesOf(uint64_t address) const {
-  for (const auto& [kept, bytes] : kept_) {
-    if (kept == address) return bytes;
-  }
-  return 0;
+double L2Contents::Touched::Within(const Touched& other) const {
+  if (address != other.address) return 0;
+  return std::max(0.0, std::min(end, other.end) - std::max(begin, other.begin)) / std::max(1.0, end - begin);
 }
 
-void L2Contents::Touch(const std::vector<Touched>& arrays, double capacity) {
+double L2Contents::BytesOf(const Touched& range) const {
+  double bytes = 0;
+  for (const Touched& kept : kept_) bytes += kept.bytes * kept.Within(range);
+  return bytes;
+}
+
+void L2Contents::Touch(const std::vector<Touched>& ranges, double capacity) {
   double sum = 0, last = 0;
-  for (const auto& [address, bytes, bytes_last] : arrays) {
-    sum += bytes;
-    last += bytes_last;
-    std::erase_if(kept_, [&, touched = address](const auto& entry) { return entry.first == touched; });
+  for (const Touched& range : ranges) {
+    sum += range.bytes;
+    last += range.last;
+    for (Touched& kept : kept_) kept.bytes *= 1 - kept.Within(range);
   }
-  // Earlier arrays make room, the oldest first. If the new ones are larger than the cache, each keeps its share.
+  // Earlier ranges make room, the oldest first. If the new ones are larger than the cache, each keeps its share.
   double room = std::max(0.0, capacity - sum);
   for (size_t i = kept_.size(); i-- > 0;) {
-    kept_[i].second = std::min(kept_[i].second, room);
-    room -= kept_[i].second;
+    kept_[i].bytes = std::min(kept_[i].bytes, room);
+    room -= kept_[i].bytes;
   }
-  std::erase_if(kept_, [](const auto& entry) { return entry.second <= 0; });
+  std::erase_if(kept_, [](const Touched& kept) { return kept.bytes <= 0; });
   const double last_part = std::min(1.0, capacity / std::max(last, 1.0));
   const double part = std::min(1.0, std::max(0.0, capacity - last) / std::max(sum - last, 1.0));
-  for (const auto& [address, bytes, bytes_last] : arrays)
-    kept_.emplace_back(address, bytes_last * last_part + (bytes - bytes_last) * part);
+  for (Touched range : ranges) {
+    range.bytes = range.last * last_part + (range.bytes - range.last) * part;
+    kept_.push_back(range);
+  }
 }
 
 }  // namespace kgrpo::simt
