@@ -174,9 +174,11 @@ class Rollout::Cohort {
       TrajectoryRecord& begun = all.emplace_back(slot.trajectory.record());
       if (!begun.failed_round && slot.round.round == begun.rounds_done.size()) begun.failed_round = slot.round;
       if (!begun.failed_round) continue;
-      begun.failed_round->failure.reset();  // by the stop, perhaps: the part is asked again
+      // The stop may have caused the failure: the part is asked again.
+      begun.failed_round->failure.reset();
       const CoderAnswer& answer = begun.failed_round->answer;
-      if (answer.attempts == 0 && answer.source.empty()) begun.failed_round.reset();
+      const bool answered = answer.attempts > 0 || !answer.source.empty();
+      if (!answered || answer.outcome == KGRPO_CODER_FAILED) begun.failed_round.reset();
     }
     return all;
   }
