@@ -147,8 +147,8 @@ std::string Misfit(std::string_view source, std::string_view signature) {
                           return a.base.empty() || b.base.empty() || (a.base == b.base && a.pointers == b.pointers);
                         });
       const auto names = [](const std::vector<Type>& types) {
-        std::vector<std::string> found;
-        for (const Type& type : types) found.push_back(type.name);
+        std::vector<std::string> found(types.size());
+        std::ranges::transform(types, found.begin(), &Type::name);
         return found;
       };
       const std::vector<std::string> own_names = names(own), wanted_names = names(parameters);
