@@ -49,10 +49,11 @@ class Source {
   std::string WhyOther(const OpenProblem& problem, const TrajectoryRecord& trajectory, const RoundRecord& round,
                        uint64_t step) const {
     if (!evaluator_.empty()) return evaluator_;
-    if (IsOther("problems." + problem.name, step)) return "problem (" + problem.name + ")";
+    const std::string other_problem = "problem (" + problem.name + ")";
+    if (IsOther("problems." + problem.name, step)) return other_problem;
     if (IsOther("evaluator.options.command", step)) return "evaluator (evaluator.options.command)";
     const auto source = sources_.find(problem.name);
-    if (source != sources_.end() && source->second != problem.source) return "problem (" + problem.name + ")";
+    if (source != sources_.end() && source->second != problem.source) return other_problem;
     const Evaluation& baseline = problem.baseline;
     const bool timed = round.evaluation && round.evaluation->correct;
     if (timed && round.evaluation->time_source != baseline.time_source)

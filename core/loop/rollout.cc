@@ -155,7 +155,7 @@ class Rollout::Cohort {
     if (const std::string shortened = prompter_.Shortened(); !shortened.empty())
       spdlog::info("step {}, {}: {}", request_.step, PurposeName(request_.purpose), shortened);
     RolloutResult result;
-    taken_ = true;
+    given_ = true;
     // BegunAhead may be asked for a copy until the step is recorded.
     for (Slot& slot : slots_)
       result.trajectories.push_back(begun_ahead_ ? slot.trajectory.record() : slot.trajectory.Take());
@@ -165,10 +165,9 @@ class Rollout::Cohort {
     return result;
   }
 
-  bool taken() const { return taken_; }  // whether Take was called
-
-  // Call while nothing is in flight.
-  std::vector<TrajectoryRecord> Unfinished() const {
+  // Hands RolloutRequest::unfinished what there is, once, and not after Take. Call while nothing is in flight.
+  void GiveUnfinished() {
+    if (std::exchange(given_, true) || !request_.unfinished) return;
     std::vector<TrajectoryRecord> all;
     for (const Slot& slot : slots_) {
       TrajectoryRecord& begun = all.emplace_back(slot.trajectory.record());
@@ -180,7 +179,7 @@ class Rollout::Cohort {
       const bool answered = answer.attempts > 0 || !answer.source.empty();
       if (!answered || answer.outcome == KGRPO_CODER_FAILED) begun.failed_round.reset();
     }
-    return all;
+    request_.unfinished(all);
   }
 
   std::vector<TrajectoryRecord> BegunAhead() const {
@@ -262,7 +261,7 @@ class Rollout::Cohort {
   std::deque<Slot> slots_;    // a deque: addresses of slots in flight stay valid
   std::vector<Slot*> ready_;  // for their next round
   size_t under_way_ = 0;      // rounds begun and not landed
-  bool taken_ = false;
+  bool given_ = false;        // the trajectories, by Take or to RolloutRequest::unfinished
   // Under the shuffle_prompts control a round begins when all trajectories have ended theirs, so that the other
   // trajectory's prompt is of the same round. For a dropped trajectory it is of the last round that it reached.
   bool lock_step_ = false;
@@ -321,7 +320,7 @@ RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
 
 void Rollout::Abandon(Cohort& cohort) {
   cohort.flight()->Abandon();
-  if (cohort.request().unfinished && !cohort.taken()) cohort.request().unfinished(cohort.Unfinished());
+  cohort.GiveUnfinished();
 }
 
 std::vector<TrajectoryRecord> Rollout::BegunAhead(Cohort& cohort) {

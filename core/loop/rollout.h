@@ -120,7 +120,7 @@ class Rollout {
   // For RolloutRequest::begun: the rounds before RoundsAhead of a cohort that was begun ahead, of others nothing. A
   // failed_round without `dropped` is a suggestion without an answer.
   static std::vector<TrajectoryRecord> BegunAhead(Cohort& cohort);
-  // Ends a cohort that Finish will not end, and hands RolloutRequest::unfinished what there is of it.
+  // Ends a cohort that Finish has not ended, and hands RolloutRequest::unfinished what there is of it.
   static void Abandon(Cohort& cohort);
 
   // Collects this rank's share of a Collect that the leader has ordered. Returns all ranks' trajectories on every rank.
