@@ -22,7 +22,7 @@ endif()
 
 # The evaluators' helper programs.
 set_target_properties(kgrpo_torch_worker PROPERTIES INSTALL_RPATH "$ORIGIN/../libtorch/lib;${KGRPO_LIBTORCH}/lib")
-foreach(helper sandbox_launcher kgrpo_compile_worker kgrpo_draft_problem kgrpo_torch_worker kgrpo_sim_worker kgrpo_cuda_worker kgrpo_cuda_profile)
+foreach(helper sandbox_launcher kgrpo_compile_worker kgrpo_trusted_worker kgrpo_draft_problem kgrpo_torch_worker kgrpo_sim_worker kgrpo_cuda_worker kgrpo_cuda_profile)
   if(TARGET ${helper})
     install(TARGETS ${helper} RUNTIME DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
   endif()

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,8 @@
 namespace kgrpo::process {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostParts = 64;
 
 Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin_seconds) {
   const Clock::time_point begin = Clock::now();
@@ -68,24 +71,23 @@ bool WriteFrames(int fd, const std::vector<std::string>& parts) {
     message.append(reinterpret_cast<const char*>(&value), sizeof value);
   };
   number(parts.size());
-  for (const std::string& part : parts) {
-    number(part.size());
-    message += part;
-  }
+  for (const std::string& part : parts) number(part.size());
+  for (const std::string& part : parts) message += part;
   return SendExactly(fd, {message}, -1);
 }
 
 bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t most_bytes) {
   const auto read = [&](void* data, size_t bytes) { return ReadExactly(fd, data, bytes, &seconds) == Heard::kWhole; };
   uint64_t count = 0;
-  if (!read(&count, sizeof count) || count > 64) return false;
+  if (!read(&count, sizeof count) || count > kMostParts) return false;
+  std::array<uint64_t, kMostParts> sizes;
+  if (!read(sizes.data(), count * sizeof(uint64_t))) return false;
   parts->clear();
   for (uint64_t i = 0; i < count; ++i) {
-    uint64_t size = 0;
-    if (!read(&size, sizeof size) || size > most_bytes) return false;
-    most_bytes -= size;
-    parts->emplace_back(size, '\0');
-    if (!read(parts->back().data(), size)) return false;
+    if (sizes[i] > most_bytes) return false;
+    most_bytes -= sizes[i];
+    parts->emplace_back(sizes[i], '\0');
+    if (!read(parts->back().data(), sizes[i])) return false;
   }
   return true;
 }

@@ -2,12 +2,10 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <cstring>
 #include <sstream>
 #include <utility>
-#include <vector>
 
-#include "judge/process/forked_call.h"
+#include "judge/process/trusted_call.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -61,9 +59,10 @@ std::string Shims(const Problem& problem) {
   for (const Parameter& parameter : problem.parameters) {
     if (!DrawnBySource(parameter)) continue;
     text << "extern \"C\" void kgrpo_draw_" << parameter.name
-         << "(void* values, const std::int64_t* sizes, std::uint64_t key) {\n  Draw draw(key);\n  const Sizes size = {";
+         << "(void** values, const double*, const std::int64_t* sizes, void (*)(const char*, unsigned long)) {\n"
+         << "  Draw draw(static_cast<std::uint64_t>(sizes[" << problem.timing.size() << "]));\n  const Sizes size = {";
     for (size_t i = 0; i < problem.timing.size(); ++i) text << (i > 0 ? ", " : "") << "sizes[" << i << "]";
-    text << "};\n  draw_" << parameter.name << "(static_cast<" << TypeOf(parameter) << "*>(values), size, draw);\n}\n";
+    text << "};\n  draw_" << parameter.name << "(static_cast<" << TypeOf(parameter) << "*>(*values), size, draw);\n}\n";
   }
   return text.str();
 }
@@ -81,19 +80,17 @@ std::string Declarations(const Problem& problem) {
 }  // namespace
 
 SourceInputs::SourceInputs(std::shared_ptr<const TrustedLibrary> library, std::string file, std::string parameter)
-    : library_(std::move(library)),
-      file_(std::move(file)),
-      parameter_(std::move(parameter)),
-      call_(reinterpret_cast<Call>(library_->Symbol("kgrpo_draw_" + parameter_))) {}
+    : library_(std::move(library)), file_(std::move(file)), parameter_(std::move(parameter)) {}
 
 void SourceInputs::Fill(const Bindings& size, uint64_t key, void* values, size_t bytes) const {
-  std::vector<int64_t> sizes;
-  for (const auto& [symbol, value] : size) sizes.push_back(value);
-  const SharedBytes shared(parameter_, bytes);
-  const CallEnd end = CallInCopy(file_, kDrawSeconds, [&] { call_(shared.data(), sizes.data(), key); });
+  TrustedCall call = {.function = "kgrpo_draw_" + parameter_,
+                      .tensors = {{parameter_, values, bytes, true}},
+                      .processor_seconds = kDrawSeconds};
+  for (const auto& [symbol, value] : size) call.wholes.push_back(value);
+  call.wholes.push_back(static_cast<int64_t>(key));
+  const CallEnd end = CallTrusted(library_->path(), call);
   if (!end.failure.empty())
     throw Error(KGRPO_ERROR_INVALID, file_ + ": draw_" + parameter_ + " " + end.failure + " at " + SizeText(size));
-  std::memcpy(values, shared.data(), bytes);
 }
 
 Problem WithSourceInputs(Problem problem, const std::string& cache_directory) {

@@ -11,10 +11,9 @@
 
 namespace kgrpo::evaluator {
 
-// One tensor's function. Each call runs in a copy of this process. [any thread]
+// One tensor's function. [any thread]
 class SourceInputs {
  public:
-  using Call = void (*)(void* values, const int64_t* sizes, uint64_t key);
   SourceInputs(std::shared_ptr<const TrustedLibrary> library, std::string file, std::string parameter);
 
   // `values`: `bytes` for the tensor's elements, all zero; double for floating dtypes, int64_t for the others. Throws
@@ -24,7 +23,6 @@ class SourceInputs {
  private:
   std::shared_ptr<const TrustedLibrary> library_;
   const std::string file_, parameter_;
-  Call call_;
 };
 
 // Returns the problem, ready to draw from: compiles inputs.cc, or loads what an earlier call left in `cache_directory`.

@@ -1,6 +1,5 @@
 #include "judge/process/trusted_source.h"
 
-#include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "judge/process/own_files.h"
+#include "judge/process/trusted_call.h"
 #include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
@@ -92,27 +92,18 @@ TrustedLibrary::TrustedLibrary(const TrustedSource& source) {
   for (const char* flag : kFlags) flags += std::string(flag) + " ";
   build_ = Sha256OfParts({source.text, compiler, flags}).substr(0, 40);
   fs::path folder = fs::path(source.cache_directory) / "oracles";
-  std::error_code code;
   fs::create_directories(folder);
   const bool shared = !IsOwnFolder(folder.string());
-  if (shared) folder = PrivateFolder();
-  const fs::path library = folder / (build_ + ".so");
-  if (!MayBeLoaded(library)) Compile(source, compiler, library);
-  path_ = library.string();
-  handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (shared) fs::remove_all(folder, code);
-  if (handle_ == nullptr) {
-    throw Error(KGRPO_ERROR_INVALID,
-                source.file + ": cannot be loaded; it must define " + source.defines + ": " + dlerror());
-  }
+  if (shared) folder = private_folder_ = PrivateFolder();
+  path_ = (folder / (build_ + ".so")).string();
+  if (!MayBeLoaded(path_)) Compile(source, compiler, path_);
+  if (const std::string why = LoadTrusted(path_); !why.empty())
+    throw Error(KGRPO_ERROR_INVALID, source.file + ": cannot be loaded; it must define " + source.defines + ": " + why);
 }
 
-TrustedLibrary::~TrustedLibrary() { dlclose(handle_); }
-
-void* TrustedLibrary::Symbol(const std::string& name) const {
-  void* symbol = dlsym(handle_, name.c_str());
-  if (symbol == nullptr) throw Error(KGRPO_ERROR_INTERNAL, path_ + ": has no " + name + "; remove it");
-  return symbol;
+TrustedLibrary::~TrustedLibrary() {
+  std::error_code code;
+  if (!private_folder_.empty()) fs::remove_all(private_folder_, code);
 }
 
 }  // namespace kgrpo::evaluator

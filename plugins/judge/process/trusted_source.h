@@ -1,5 +1,5 @@
-// C++ sources of a problem's author (oracle.cc, inputs.cc), compiled by the host's compiler and loaded into this
-// process. Trusted, as the author is. Used by source_oracle.cc and source_inputs.cc.
+// C++ sources of a problem's author (oracle.cc, inputs.cc), compiled by the host's compiler for trusted_call.h.
+// Trusted, as the author is. Used by source_oracle.cc and source_inputs.cc.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct TrustedSource {
 
 class TrustedLibrary {
  public:
-  // Compiles the source, or loads what an earlier call left in the cache directory: a file that only this user (or
+  // Compiles the source, or takes what an earlier call left in the cache directory: a file that only this user (or
   // root) can write, with its own digest. Where others can write to the folder, nothing is kept. The bits that it
   // computes are the same on every machine. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does
   // not compile, Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names). [any thread]
@@ -27,12 +27,12 @@ class TrustedLibrary {
 
   // The digest of the source, the compiler and its flags.
   const std::string& build() const { return build_; }
-  // The function of that name, which the unit defines.
-  void* Symbol(const std::string& name) const;
+  // For CallTrusted.
+  const std::string& path() const { return path_; }
 
  private:
   std::string build_, path_;
-  void* handle_ = nullptr;
+  std::string private_folder_;  // in place of a cache folder that others can write to; empty: none
 };
 
 }  // namespace kgrpo::evaluator

@@ -27,13 +27,20 @@ class CaseJudge {
  public:
   explicit CaseJudge(const CaseRule& rule)
       : rule_(rule), problem_(rule.problem), accumulations_(problem_.accumulations.Evaluate(*rule.one.size)) {
-    if (rule.oracle) scales_ = ScalesBy(rule.oracle);
+    strict_ = rule.oracle && (rule.one.IsStress() || AllExact());
+    if (rule.oracle && !strict_) scales_ = ScalesBy(rule.oracle);
   }
 
   CaseVerdict Judge(const std::vector<std::vector<uint8_t>>& outputs, const std::vector<std::vector<bool>>& unwritten) {
     if (rule_.one.further && !IsFinite(rule_.expected)) return Undecided("the expected values are not finite");
     Round first = Compare(outputs, unwritten);
     if (!first.trouble) return Right(first);
+    if (strict_) {
+      strict_ = false;
+      scales_ = ScalesBy(rule_.oracle);
+      first = Compare(outputs, unwritten);
+      if (!first.trouble) return Right(first);
+    }
     const bool exact = first.exact;
     if (!rule_.reference || (!rule_.one.further && !(first.worst < kOfRounding))) return {first.trouble};
     std::optional<std::vector<Expected>> reference = OfReference();
@@ -101,10 +108,23 @@ class CaseJudge {
     return again.trouble ? CaseVerdict{again.trouble} : Right(again);
   }
 
+  bool MustBeExact(size_t p) const {
+    return rule_.one.values == InputValues::kWhole && IsExact(problem_, problem_.parameters[p], rule_.expected[p]);
+  }
+
+  bool AllExact() const {
+    for (size_t p = 0; p < rule_.expected.size(); ++p) {
+      const Parameter& parameter = problem_.parameters[p];
+      if (parameter.IsWritten() && Info(parameter.dtype).is_floating && !MustBeExact(p)) return false;
+    }
+    return true;
+  }
+
   ErrorBound BoundOf(size_t p, bool* exact) const {
     const Parameter& parameter = problem_.parameters[p];
     const Expected& expected = rule_.expected[p];
     ErrorBound bound = BoundFor(problem_, parameter, accumulations_, expected, rule_.one.DrawsExtremes(problem_));
+    if (strict_ && !problem_.tolerance.absolute && Info(parameter.dtype).is_floating) bound.absolute = 0;
     // An absolute tolerance of the problem stays; so does the scale of a reference without an oracle, unless the moved
     // outputs ask for more room.
     if (!problem_.tolerance.absolute && p < scales_.size() && Info(parameter.dtype).is_floating) {
@@ -117,7 +137,7 @@ class CaseJudge {
       bound.absolute *= kStressSlack;
       return bound;
     }
-    *exact = rule_.one.values == InputValues::kWhole && IsExact(problem_, parameter, expected);
+    *exact = MustBeExact(p);
     return *exact ? ExactBound(parameter, bound, p < reference_errors_.size() ? kOfReference * reference_errors_[p] : 0)
                   : bound;
   }
@@ -156,6 +176,8 @@ class CaseJudge {
   const CaseRule& rule_;
   const Problem& problem_;
   const double accumulations_;
+  // Bounds are without the part that scales give, which takes the oracle several times: what keeps to them is right.
+  bool strict_ = false;
   std::vector<double> scales_;            // by parameter; empty where outputs' magnitudes decide
   std::vector<double> reference_errors_;  // by parameter: relative, of exact outputs
 };

@@ -27,10 +27,11 @@ double Move(const Problem& problem, uint64_t key, std::vector<Argument>* argumen
     move = std::max(move, relative);
     std::vector<uint8_t>& bytes = (*arguments)[p].bytes;
     const size_t size = Info(parameter.dtype).size;
+    const uint64_t own_key = SubKey(key, p);
     for (size_t at = 0, i = 0; at < bytes.size(); at += size, ++i) {
       const double value = LoadDouble(parameter.dtype, &bytes[at]);
       if (value == 0 || !std::isfinite(value)) continue;
-      const bool up = RandomBits(SubKey(key, p), i) >> 63 != 0;
+      const bool up = RandomBits(own_key, i) >> 63 != 0;
       StoreDouble(parameter.dtype, value * (up ? 1 + relative : 1 - relative), &bytes[at]);
     }
   }

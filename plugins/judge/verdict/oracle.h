@@ -1,7 +1,6 @@
 // A problem's expected outputs, in float64: by oracle.cc, compiled once by the host's g++ and kept in the cache
-// directory, each call in a copy of this process (source_oracle.cc); or by TorchScript files, which a process of their
-// own runs (torch_oracle.cc). Trusted code, as the problem's author is. Called by the evaluators for
-// each (size, seed).
+// directory, called in a process of its own (source_oracle.cc); or by TorchScript files, likewise (torch_oracle.cc).
+// Trusted code, as the problem's author is. Called by the evaluators for each (size, seed).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +45,7 @@ class Oracle {
 class TrustedLibrary;
 
 // checker.cc, in place of an oracle: decides whether outputs are right, where several are (order, random numbers).
-// Trusted code, but it reads what a candidate computed: it runs in a copy of this process, whose end by a signal is a
+// Trusted code, but it reads what a candidate computed: it runs in a process of its own, whose end by a signal is a
 // result. [any thread]
 class Checker {
  public:
@@ -67,12 +66,9 @@ class Checker {
                const std::vector<std::vector<uint8_t>>& outputs) const;
 
  private:
-  using Call = void (*)(void** tensors, const double* reals, const int64_t* wholes,
-                        void (*say)(const char*, unsigned long));
   explicit Checker(std::unique_ptr<const TrustedLibrary> library);
 
   const std::unique_ptr<const TrustedLibrary> library_;
-  const Call call_;
 };
 
 // The oracle of a problem with oracle.cc, of one with `oracle: torchscript`. Used by Load.
