@@ -35,7 +35,9 @@ std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem&
     Case one;
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
     one.arguments = evaluator::DrawArguments(problem, one);
-    if (open.oracle) one.expected = open.oracle->Run(problem, *one.size, one.arguments);
+    if (open.oracle) {
+      one.expected = open.known.Outputs(one, [&] { return open.oracle->Run(problem, *one.size, one.arguments); });
+    }
     one.checker = open.checker.get();
     // The guards of the first seed read as NaN. Those of later seeds do not, so that a kernel that writes NaN there is
     // found too.
@@ -221,7 +223,8 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
         open.oracle ? [&](const auto& arguments) { return open.oracle->Run(problem, *one.size, arguments); }
                     : evaluator::Compute();
     const evaluator::CaseVerdict verdict = evaluator::JudgeOutputs(
-        {problem, one, one.arguments, one.expected, oracle, reference, one.is_reference}, written, unwritten);
+        {problem, one, one.arguments, one.expected, oracle, reference, one.is_reference, &open.known}, written,
+        unwritten);
     if (verdict.trouble) return {verdict.trouble.code, verdict.trouble.sentence + ".", verdict.trouble.wrong};
     for (size_t p = 0; p < verdict.errors.size(); ++p) {
       if (worst != nullptr && problem.parameters[p].IsWritten()) worst->Add(p, verdict.errors[p]);

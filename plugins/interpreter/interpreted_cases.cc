@@ -157,7 +157,8 @@ evaluator::CaseRule InterpretedCases::RuleOf(size_t i, const std::vector<Argumen
           expected,
           of_case(options_.oracle),
           of_case(options_.reference),
-          options_.is_reference};
+          options_.is_reference,
+          options_.known};
 }
 
 Trouble InterpretedCases::JudgeOutputs(size_t i, const std::vector<std::vector<uint8_t>>& outputs) {
@@ -272,9 +273,12 @@ InterpretedCases::Options RulesOf(const evaluator::OpenProblem& open, const std:
     rules.oracle = [&open, &cases](size_t i, const auto& arguments) {
       return open.oracle->Run(open.problem, *cases[i].size, arguments);
     };
-    rules.expected = rules.oracle;
-  } else {
-    rules.expected = rules.reference;
+  }
+  if (const auto compute = rules.oracle ? rules.oracle : rules.reference; compute && !rules.check) {
+    rules.known = &open.known;
+    rules.expected = [&open, &cases, compute](size_t i, const auto& arguments) {
+      return open.known.Outputs(cases[i], [&] { return compute(i, arguments); });
+    };
   }
   return rules;
 }

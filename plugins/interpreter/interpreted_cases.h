@@ -32,6 +32,7 @@ class InterpretedCases {
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> oracle = {};
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> reference = {};
     bool is_reference = false;
+    evaluator::KnownCases* known = nullptr;  // CaseRule's
     // In place of `expected`, for outputs that are not unique: decides on their bytes, by parameter.
     std::function<evaluator::Checker::Result(const std::vector<evaluator::Argument>&,
                                              const std::vector<std::vector<uint8_t>>& outputs)>

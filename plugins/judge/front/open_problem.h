@@ -8,6 +8,7 @@
 #include "judge/inputs/source_inputs.h"  // WithSourceInputs
 #include "judge/problem/problem.h"       // Problem
 #include "judge/problem/rules.h"         // Rules
+#include "judge/verdict/known_cases.h"   // KnownCases
 #include "judge/verdict/oracle.h"        // Oracle, Checker
 
 namespace kgrpo::evaluator {
@@ -31,6 +32,7 @@ struct OpenProblem {
   const std::shared_ptr<const Checker> checker;  // null without checker.cc
   // There are no correctness cases: outputs are compared at the timing size alone, for several inputs.
   const bool by_trials;
+  mutable KnownCases known;  // by the oracle, or else the reference kernel
 };
 
 }  // namespace kgrpo::evaluator

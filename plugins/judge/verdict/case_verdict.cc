@@ -82,7 +82,10 @@ class CaseJudge {
   static CaseVerdict Undecided(const std::string& why) { return {{}, false, why, {}}; }
 
   std::vector<double> ScalesBy(const Compute& compute) const {
-    return Conditioning(problem_, rule_.arguments, rule_.expected, SubKey(rule_.one.key, kMoveStream), compute);
+    const auto scales = [&] {
+      return Conditioning(problem_, rule_.arguments, rule_.expected, SubKey(rule_.one.key, kMoveStream), compute);
+    };
+    return rule_.known == nullptr ? scales() : rule_.known->Scales(rule_.one, scales);
   }
 
   std::optional<std::vector<Expected>> OfReference() const {

@@ -11,6 +11,7 @@
 #include "judge/verdict/comparison.h"
 #include "judge/verdict/conditioning.h"       // Compute
 #include "judge/verdict/kernel_evaluation.h"  // Trouble
+#include "judge/verdict/known_cases.h"
 
 namespace kgrpo::evaluator {
 
@@ -24,6 +25,7 @@ struct CaseRule {
   // Runs the reference kernel on other inputs of this case; throws Error where it fails. May be null.
   Compute reference;
   bool is_reference = false;  // the kernel judged is the reference
+  KnownCases* known = nullptr;
 };
 
 struct CaseVerdict {
