@@ -46,7 +46,7 @@ std::atomic<uint64_t> g_spent = 0;
 // Host code between two requests that costs nothing: it is part of the calls' prices, which begin at 200 ns.
 constexpr uint64_t kFreeNanoseconds = 300;
 // The processor time that priced host code, and our own between two requests, may take on a slow machine.
-constexpr uint64_t kSlowest = 6, kOwnNanoseconds = 10'000;
+constexpr uint64_t kSlowest = 6, kOwnNanoseconds = 4'000;
 
 uint64_t g_resumed = 0;  // the thread's processor time at the last reply
 
