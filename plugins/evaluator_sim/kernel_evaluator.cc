@@ -38,6 +38,7 @@ KernelEvaluator::KernelEvaluator(const Options& options)
                  .seconds = options.compile_seconds,
                  .workers = options.concurrency,
                  .library_directory = helper_directory_,
+                 .count_host_code = true,
                  .cache_file = options.compile_cache,
                  .on_fallback = options.on_compile_fallback,
                  .stop = options.cancelled}),

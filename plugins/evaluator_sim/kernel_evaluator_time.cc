@@ -19,7 +19,10 @@ constexpr uint32_t kFurtherBlocks = 8;  // secretly chosen blocks that run at th
 constexpr uint64_t kFurtherStream = ~uint64_t{16};  // SubKey index of the stream that chooses them
 
 constexpr double kMostUnpriced = 0.001;  // of a launch's instructions
-constexpr double kMuchOfHost = 0.2;      // of the time: then it is said
+// Host processor time of a call that no price explains: seconds, and of the modelled time.
+constexpr double kMostUnexplained = 200e-6, kMostShareUnexplained = 0.2;
+constexpr int kFurtherHostCalls = 4;
+constexpr double kMuchOfHost = 0.2;  // of the time: then it is said
 
 constexpr const char* kWithWholeNumbers = "At the timing size, with whole numbers: ";
 
@@ -103,6 +106,30 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
     choice.known_work = &work;
     calls.FreeTensors();
     if (Trouble again = run.Restore()) return again;
+  }
+  return {};
+}
+
+// Refuses a kernel whose host code takes far more processor time than its price: functions of libraries and assembly
+// are not counted. What else the machine does may slow down a call, so the least of several decides.
+Trouble KernelEvaluator::CheckHost(Run& run, double unexplained, double seconds) {
+  const BlockChoice choice = {.blocks = options_.sampled_blocks,
+                              .seed = run.blocks,
+                              .whole = run.runs_whole,
+                              .warp_instructions = options_.timing_warp_instructions};
+  for (int further = 0; unexplained > kMostUnexplained + kMostShareUnexplained * seconds; ++further) {
+    if (further == kFurtherHostCalls) {
+      return {"not_timed", "It is correct at all correctness sizes, but was not timed: its host code takes " +
+                               TimeText(unexplained) +
+                               " of processor time in functions of libraries or in assembly, which have no price. Move "
+                               "that work into the kernel, or out of the launch function."};
+    }
+    if (Trouble trouble = run.Restore()) return trouble;
+    interpreter::TimingCalls calls = CallsOn(run, run.open.Timing());
+    CallRecord record;
+    if (Trouble trouble = calls.Call(simt::Mode::kCounted, choice, &record))
+      return {trouble.code, "At the timing size: " + trouble.sentence};
+    unexplained = std::min(unexplained, record.unexplained_seconds);
   }
   return {};
 }
@@ -194,6 +221,8 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   ThrowIfCancelled();
   if (Trouble trouble = timed.calls->CheckNewEdges(record, run.runs_whole, options_.timing_warp_instructions))
     return {trouble.code, "At the timing size: " + trouble.sentence};
+  timed.calls->FreeTensors();
+  if (Trouble trouble = CheckHost(run, record.unexplained_seconds, seconds)) return trouble;
   evaluation->not_judged = timed.calls->not_checked();
   const double floor = RooflineSeconds(problem, device_);
   evaluation->metrics.emplace_back("roofline_seconds", floor);
@@ -216,7 +245,7 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
     text += share.str();
   }
   if (record.host_seconds > kMuchOfHost * seconds)
-    text += " Calls of the host code, and its waits for the device, take " +
+    text += " The host code, its calls and its waits for the device take " +
             std::to_string(std::lround(100 * record.host_seconds / seconds)) + "%.";
   evaluation->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
   return {};

@@ -139,6 +139,7 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
     if (event != Worker::Event::kRequest) return EndOf(worker, event);
     const auto operation = static_cast<Operation>(request->operation);
     clock_.Spend((request->continues >> 1) * 1e-8);
+    record_->unexplained_seconds += static_cast<double>(request->unexplained) * 1e-9;
     if (operation == wanted) return {};
     if (operation == Operation::kForbidden) {
       const std::string name = evaluator::SystemCallName(static_cast<int>(request->a & 0xffff));

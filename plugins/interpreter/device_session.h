@@ -60,6 +60,7 @@ struct CallRecord {
   std::string choice;                                    // the first launch's LaunchResult::choice, a sentence
   std::vector<std::vector<uint64_t>> work;               // by launch and block, when counted and all blocks ran
   double host_seconds = 0;                               // modelled: the device waits for the host
+  double unexplained_seconds = 0;                        // of the host code's processor time: no price explains it
   double copy_seconds = 0;                               // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;                       // CPU time that the launches took here
   // By launch: the kernel, and the blocks that took an edge of its control flow first.

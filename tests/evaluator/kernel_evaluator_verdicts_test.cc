@@ -192,8 +192,9 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
        "forbidden", "malformed data"},
       {"forged return",
        "extern \"C\" long write(int, const void*, unsigned long);\n" +
-           WithBody("struct { unsigned op, r; unsigned long a, b, c, p; } m = {3, 0, 0, 0, 0, 0}; write(3, &m, sizeof "
-                    "m); exit(0);"),
+           WithBody(
+               "struct { unsigned op, r; unsigned long a, b, c, p, u; } m = {3, 0, 0, 0, 0, 0, 0}; write(3, &m, sizeof "
+               "m); exit(0);"),
        "no_launch", ""},
       {"terabyte of device memory", WithBody("void* p; cudaMalloc(&p, 1ull << 40); " + kHonest), "forbidden",
        "allocates device memory"},

@@ -11,6 +11,7 @@ namespace kgrpo::evaluator_sim {
 namespace {
 
 using namespace evaluator;  // NOLINT: the candidates
+using namespace std::string_literals;
 
 std::string Read(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -52,6 +53,58 @@ TEST_F(ModelledTimeTest, CallsOfTheHostAndWaitsTakeTime) {
   const double more = Seconds(WithBody(kHonest + calls)) - plain;
   EXPECT_GT(more, 1.1e-3 / 1.5);
   EXPECT_LT(more, 1.1e-3 * 1.5);
+}
+
+// Computes `each` for each i below 100,000 on the host, in `table`, and copies the table to the device.
+std::string WithTable(const std::string& each, const std::string& before = "", const std::string& when = "true") {
+  return before + "__device__ float copied[1024];\nstatic float table[1024];\nstatic bool done = false;\n" + kKernel +
+         kLaunch + " { if (" + when + ") { unsigned h = 1; for (int i = 0; i < 100000; ++i) { " + each +
+         " } done = true; cudaMemcpyToSymbol(copied, table, sizeof table); } " + kHonest + " }\n";
+}
+const std::string kPolynomial =
+    "float x = i * 1e-5f; table[i & 1023] = ((((x * 0.3f + 0.2f) * x + 0.1f) * x + 0.7f) * x + 0.5f) * x + 1.f;";
+const std::string kHash = "h ^= i; h *= 16777619u; h ^= h >> 13; table[i & 1023] = h;";
+
+// The loops took 543 and 650 us of an H200's host.
+TEST_F(ModelledTimeTest, ComputationOfTheHostTakesTime) {
+  const double plain = Seconds(WithTable("", "", "false")), polynomial = Seconds(WithTable(kPolynomial));
+  EXPECT_GT(polynomial - plain, 543e-6 / 1.6);
+  EXPECT_LT(polynomial - plain, 543e-6 * 1.6);
+  const double hash = Seconds(WithTable(kHash)) - plain;
+  EXPECT_GT(hash, 650e-6 / 1.6);
+  EXPECT_LT(hash, 650e-6 * 1.6);
+  for (int run = 0; run < 2; ++run)
+    EXPECT_EQ(Seconds(WithTable(kPolynomial) + "\n// " + std::to_string(run)), polynomial);
+  // Code that the optimiser unrolls, or that is written out, has fewer and longer blocks.
+  EXPECT_GT(Seconds(WithTable(kPolynomial, "#pragma GCC optimize(\"O3,unroll-loops\")\n")) - plain, 100e-6);
+}
+
+// Timed calls come after others, as on a GPU: a table that is made once costs nothing.
+TEST_F(ModelledTimeTest, ComputationOfTheFirstCallIsFree) {
+  EXPECT_EQ(Seconds(WithTable(kPolynomial, "", "!done")), Seconds(WithTable("", "", "false")));
+}
+
+// While the device works, the host's computation takes no time.
+TEST_F(ModelledTimeTest, ComputationBehindALaunchOverlaps) {
+  const std::string loop = "{ static volatile int s; for (int i = 0; i < 1000; ++i) s = s + i; }";
+  EXPECT_EQ(Seconds(WithBody(kHonest + loop)), Seconds(WithBody(kHonest)));
+  EXPECT_GT(Seconds(WithBody(loop + loop + kHonest + loop)), Seconds(WithBody(kHonest)) + 2e-6);
+}
+
+TEST_F(ModelledTimeTest, HostCodeThatIsNotCountedIsRefusedOrNotTimed) {
+  for (const char* attribute : {"no_sanitize_coverage", "JOINED(no_sanitize_, coverage)"}) {
+    const std::string source = std::string("#define JOINED(a, b) a##b\n") + kKernel + "__attribute__((" + attribute +
+                               ")) static void work() {}\n" + kLaunch + " { work(); " + kHonest + " }\n";
+    EXPECT_EQ(Affine(source).verdict, "not_compiled") << attribute;
+    EXPECT_EQ(Affine(source, true).verdict, "not_compiled") << attribute;
+  }
+  const std::string own = "extern \"C\" __attribute__((visibility(\"hidden\"))) void __sanitizer_cov_trace_pc() {}\n";
+  EXPECT_EQ(Affine(own + WithBody(kHonest)).verdict, "forbidden");
+  const std::string assembly = "long count = 20000000; asm volatile(\"1: dec %0; jnz 1b\" : \"+r\"(count)); ";
+  for (const std::string& body : {assembly, "static char big[1 << 25]; memset(big, n, sizeof big); "s}) {
+    const KernelEvaluation evaluation = Affine("#include <cstring>\n" + WithBody(body + kHonest));
+    EXPECT_EQ(evaluation.verdict, "not_timed") << evaluation.diagnosis;
+  }
 }
 
 // Such as printf, whose cost depends on who reads it.

@@ -1,5 +1,6 @@
 #include "interpreter/client/connection.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,21 @@ std::mutex& ConnectionMutex() {
 
 std::atomic<uint64_t> g_spent = 0;
 
+// Host code between two requests that costs nothing: it is part of the calls' prices, which begin at 200 ns.
+constexpr uint64_t kFreeNanoseconds = 300;
+// The processor time that priced host code, and our own between two requests, may take on a slow machine.
+constexpr uint64_t kSlowest = 6, kOwnNanoseconds = 4'000;
+
+uint64_t g_resumed = 0;  // the thread's processor time at the last reply
+
+uint64_t ThreadNanoseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t Beyond(uint64_t value, uint64_t least) { return value > least ? value - least : 0; }
+
 }  // namespace
 
 void kgrpo::interpreter::Spend(const char* call, double parts) {
@@ -52,6 +68,9 @@ void kgrpo::interpreter::Spend(const char* call, double parts) {
 extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, size_t more_bytes,
                            void* target, size_t capacity) {
   const std::lock_guard<std::mutex> lock(ConnectionMutex());
+  const uint64_t code = TakeHostCode();
+  g_spent += Beyond(code, kFreeNanoseconds);
+  request.unexplained = Beyond(ThreadNanoseconds() - g_resumed, kSlowest * code + kOwnNanoseconds);
   request.continues |= static_cast<uint32_t>(std::min<uint64_t>(g_spent.exchange(0) / 10, INT32_MAX)) << 1;
   WriteAll(&request, sizeof request);
   if (request.payload_bytes > more_bytes) WriteAll(payload, request.payload_bytes - more_bytes);
@@ -66,5 +85,6 @@ extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* mor
     ReadAll(dropped, part);
     left -= part;
   }
+  g_resumed = ThreadNanoseconds();
   return reply;
 }

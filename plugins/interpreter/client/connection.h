@@ -15,6 +15,9 @@ extern "C" kgrpo::interpreter::Reply kgrpo_ask(kgrpo::interpreter::Request reque
 
 namespace kgrpo::interpreter {
 
+// Returns the price of the candidate's host code that ran since the last call of this, in nanoseconds (host_code.cc).
+uint64_t TakeHostCode();
+
 // Adds the price of a call of the runtime, with so many parts, to the host's time. Every entry of call_prices.h that is
 // not 0 calls it.
 void Spend(const char* call, double parts = 0);

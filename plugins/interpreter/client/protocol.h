@@ -39,10 +39,11 @@ enum class Operation : uint32_t {
 struct Request {
   uint32_t operation;
   // The lowest bit: 1 for a further row of the same copy (kWrite, kRead, kCopy). Above it the host's time since the
-  // last request, in units of 10 ns, by the prices of CUDA's calls.
+  // last request, in units of 10 ns, by the prices of CUDA's calls and of what the host code executed.
   uint32_t continues;
   uint64_t a, b, c;
   uint64_t payload_bytes;
+  uint64_t unexplained = 0;  // nanoseconds of the host code's processor time that these prices do not explain
 };
 
 struct Reply {

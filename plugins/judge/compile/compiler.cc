@@ -44,7 +44,9 @@ std::string WhatIsNeeded(const Problem& problem, const std::string& source) {
 }
 
 // Sets what is read from the object, or the verdict of one that is not the problem's or uses what is forbidden.
-void CheckObject(const Problem& problem, const std::string& source, CandidateForm form, CompileOutcome* outcome) {
+// `counted`: its host code must call the counter that is not its own.
+void CheckObject(const Problem& problem, const std::string& source, CandidateForm form, bool counted,
+                 CompileOutcome* outcome) {
   std::vector<std::string> functions;
   try {
     functions = DefinedFunctions(outcome->kernel.object);
@@ -63,6 +65,9 @@ void CheckObject(const Problem& problem, const std::string& source, CandidateFor
     return;
   }
   std::string why = CheckSymbols(outcome->kernel.undefined);
+  if (counted && std::none_of(outcome->kernel.undefined.begin(), outcome->kernel.undefined.end(),
+                              [](const std::string& symbol) { return symbol.starts_with(kHostCodeCounter); }))
+    why = std::string("The host code defines ") + kHostCodeCounter + ", which is not allowed";
   if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome->kernel.undefined);
   if (why.empty()) return;
   outcome->verdict = "forbidden";
@@ -84,7 +89,7 @@ Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string help
   if (options_.route == CompileRoute::kFast) {
     toolkit_.CheckNvrtc();
     fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.compute_capability,
-                                           options_.workers, options_.seconds, options_.stop);
+                                           options_.workers, options_.seconds, options_.count_host_code, options_.stop);
     fast_->Check();
   }
   if (!options_.cache_file.empty()) cache_ = std::make_unique<CompileCache>(options_.cache_file);
@@ -108,8 +113,8 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     return Compile(launched, source, reference_route);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const auto timed = [begin, form, &problem, &source](CompileOutcome outcome) {
-    if (outcome.Succeeded()) CheckObject(problem, source, form, &outcome);
+  const auto timed = [begin, form, counts = CountsHostCode(form), &problem, &source](CompileOutcome outcome) {
+    if (outcome.Succeeded()) CheckObject(problem, source, form, counts, &outcome);
     // A definition that differs from the declaration put before it: the compiler speaks of that.
     const auto says = [&](const std::string& words) { return outcome.diagnosis.find(words) != std::string::npos; };
     if (outcome.verdict == "not_compiled" &&
@@ -176,6 +181,7 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
               FormArguments(form, options_.library_directory, options_.tvm_ffi),
               {}};
     }
+    if (CountsHostCode(form)) text.arguments = {"-Xcompiler", kCountHostCode};
     if (form == CandidateForm::kTvmFfi) {
       text.readable = options_.tvm_ffi->Readable();
       seconds *= kTvmFfiPatience;
@@ -207,7 +213,7 @@ CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, Ca
                   ? EntryPrologue(problem) + EntryEpilogue(problem)
                   : (options_.tvm_ffi ? options_.tvm_ffi->Version() : "") + FormEpilogue(form, problem, source);
   key.route = fast ? "fast" : "nvcc";
-  key.flags = fast_ ? "as NVRTC" : "";
+  key.flags = std::string(fast_ ? "as NVRTC" : "") + (options_.count_host_code ? "; counted" : "");
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;
   key.architecture = "sm_" + std::to_string(options_.compute_capability);
   key.policy = IncludePolicy(problem.allowed_libraries);

@@ -31,6 +31,7 @@ class Compiler {
     size_t workers = 2;                  // fast route: compile processes kept
     std::string library_directory;       // holds the libcudart.so.13 that objects are linked against
     int compute_capability = 90;         // of the device that machine code is made for
+    bool count_host_code = false;        // objects call the counter of interpreter/client/host_code.cc
     std::string cache_file = {};         // keeps outcomes; "" for no cache
     std::optional<TvmFfi> tvm_ffi = {};  // absent if the evaluator runs no candidates in TVM-FFI's form
     // Called once, with the reason why the fast route left a source to nvcc: a run with many such sources is slow. [any
@@ -58,6 +59,8 @@ class Compiler {
   std::string Version() const;
 
  private:
+  // Not in the other forms, whose headers run much host code that is not the candidate's.
+  bool CountsHostCode(CandidateForm form) const { return options_.count_host_code && form == CandidateForm::kLaunch; }
   CompileKey KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const;
   CompileOutcome CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast);
 

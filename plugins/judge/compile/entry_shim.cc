@@ -11,7 +11,7 @@ std::string EntryPrologue(const Problem& problem) {
   }
   if (half) text += "#include <cuda_fp16.h>\n";
   if (bfloat) text += "#include <cuda_bf16.h>\n";
-  return text + problem.Signature() + ";\n#line 1 \"kernel.cu\"\n";
+  return kCountsStay + text + problem.Signature() + ";\n#line 1 \"kernel.cu\"\n";
 }
 
 std::string EntryEpilogue(const Problem& problem) {

@@ -8,6 +8,9 @@
 
 namespace kgrpo::evaluator {
 
+// Makes the compiler refuse what would exempt host code from being counted.
+inline constexpr char kCountsStay[] = "#pragma GCC poison no_sanitize_coverage __no_sanitize_coverage__\n";
+
 // Ends with `#line 1 "kernel.cu"`, so that messages count the candidate's own lines.
 std::string EntryPrologue(const Problem& problem);
 

@@ -14,7 +14,7 @@
 #include "cuda_source/lexer.h"
 #include "judge/compile/elf_tables.h"
 #include "judge/compile/entry_shim.h"
-#include "judge/compile/nvcc_compile.h"  // kWallOfProcessorTime
+#include "judge/compile/nvcc_compile.h"  // kCountHostCode, kWallOfProcessorTime
 #include "judge/compile/source_split.h"
 
 namespace kgrpo::evaluator {
@@ -88,10 +88,12 @@ struct FastCompiler::Process {
 };
 
 FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory,
-                           int compute_capability, size_t processes, double seconds, std::function<bool()> stop)
+                           int compute_capability, size_t processes, double seconds, bool count_host_code,
+                           std::function<bool()> stop)
     : toolkit_(toolkit),
       helper_directory_(std::move(helper_directory)),
       seconds_(seconds),
+      count_option_(count_host_code ? std::string("\n") + kCountHostCode : ""),
       stop_(std::move(stop)),
       processes_(processes, [this, &sandbox, architecture = "sm_" + std::to_string(compute_capability)] {
         return std::make_unique<Process>(toolkit_, sandbox, helper_directory_, architecture, seconds_);
@@ -151,7 +153,7 @@ FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const
   HostResult result;
   // The first attempt replaces standard headers by small ones. The second one reads the real headers.
   for (const std::string& options : {"-I" + standard + "\n-I" + cuda, "-DKGRPO_STANDARD_HEADERS\n-I" + cuda}) {
-    const auto answer = Ask({"host", text, options});
+    const auto answer = Ask({"host", text, options + count_option_});
     if (!answer || (*answer)[0] == "exceeded") return {"", "", false};
     result.log = (*answer)[1];
     if ((*answer)[0] == "ok") {

@@ -20,10 +20,10 @@ namespace kgrpo::evaluator {
 
 class FastCompiler {
  public:
-  // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty. `stop`:
-  // Compiler::Options::stop.
+  // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty. `stop`
+  // and `count_host_code`: as in Compiler::Options.
   FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, int compute_capability,
-               size_t processes, double seconds, std::function<bool()> stop);
+               size_t processes, double seconds, bool count_host_code, std::function<bool()> stop);
   ~FastCompiler();
   FastCompiler(const FastCompiler&) = delete;
   FastCompiler& operator=(const FastCompiler&) = delete;
@@ -50,6 +50,7 @@ class FastCompiler {
   const CudaToolkit& toolkit_;
   const std::string helper_directory_;
   const double seconds_;
+  const std::string count_option_;  // of g++, or ""
   const std::function<bool()> stop_;
   process::ProcessPool<Process> processes_;
   std::mutex mutex_;                                 // guards what follows

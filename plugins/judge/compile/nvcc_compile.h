@@ -15,6 +15,10 @@ namespace kgrpo::evaluator {
 // this many times that of wall clock.
 inline constexpr double kWallOfProcessorTime = 10;
 
+// The host compiler's option that makes each basic block call the counter of interpreter/client/host_code.cc.
+inline constexpr char kCountHostCode[] = "-fsanitize-coverage=trace-pc";
+inline constexpr char kHostCodeCounter[] = "__sanitizer_cov_trace_pc";
+
 // A candidate's source and what is put around it.
 struct NvccSource {
   std::string prologue, text, epilogue;
