@@ -30,7 +30,7 @@ class MachineCode : public testing::Test {
     }
     if (toolkit_.nvrtc.empty()) GTEST_SKIP() << "the toolkit in " << toolkit_.home << " has no NVRTC";
     sandbox_.emplace(SandboxMode::kAuto, helpers_, toolkit_.readable);
-    fast_.emplace(toolkit_, *sandbox_, helpers_, 90, 2, 120, std::function<bool()>());
+    fast_.emplace(toolkit_, *sandbox_, helpers_, 90, 2, 120, false, std::function<bool()>());
   }
 
   CompileOutcome Nvcc(const Problem& problem, const std::string& source, bool as_nvrtc) {
