@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <utility>
 
 #include "interpreter/client/call_prices.h"
 
@@ -46,9 +47,11 @@ std::atomic<uint64_t> g_spent = 0;
 // Host code between two requests that costs nothing: it is part of the calls' prices, which begin at 200 ns.
 constexpr uint64_t kFreeNanoseconds = 300;
 // The processor time that priced host code, and our own between two requests, may take on a slow machine.
-constexpr uint64_t kSlowest = 6, kOwnNanoseconds = 4'000;
+constexpr uint64_t kSlowest = 6, kOwnNanoseconds = 8'000;
 
-uint64_t g_resumed = 0;  // the thread's processor time at the last reply
+uint64_t g_resumed = 0;    // the thread's processor time when the candidate's code went on
+uint64_t g_processor = 0;  // what that code took since the last request
+bool g_stopped = false;    // the runtime runs for it
 
 uint64_t ThreadNanoseconds() {
   timespec now = {};
@@ -58,9 +61,18 @@ uint64_t ThreadNanoseconds() {
 
 uint64_t Beyond(uint64_t value, uint64_t least) { return value > least ? value - least : 0; }
 
+// The candidate's code has called the runtime.
+void StopClock() {
+  const uint64_t now = ThreadNanoseconds();
+  g_processor += now - g_resumed;
+  g_resumed = now;
+}
+
 }  // namespace
 
 void kgrpo::interpreter::Spend(const char* call, double parts) {
+  StopClock();
+  g_stopped = true;
   const CallPrice* price = FindCallPrice(call);
   if (price != nullptr) g_spent += static_cast<uint64_t>(price->nanoseconds + price->of_each * parts);
 }
@@ -70,7 +82,8 @@ extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* mor
   const std::lock_guard<std::mutex> lock(ConnectionMutex());
   const uint64_t code = TakeHostCode();
   g_spent += Beyond(code, kFreeNanoseconds);
-  request.unexplained = Beyond(ThreadNanoseconds() - g_resumed, kSlowest * code + kOwnNanoseconds);
+  if (!g_stopped && request.continues == 0) StopClock();
+  request.unexplained = Beyond(std::exchange(g_processor, 0), kSlowest * code + kOwnNanoseconds);
   request.continues |= static_cast<uint32_t>(std::min<uint64_t>(g_spent.exchange(0) / 10, INT32_MAX)) << 1;
   WriteAll(&request, sizeof request);
   if (request.payload_bytes > more_bytes) WriteAll(payload, request.payload_bytes - more_bytes);
@@ -86,5 +99,6 @@ extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* mor
     left -= part;
   }
   g_resumed = ThreadNanoseconds();
+  g_stopped = false;
   return reply;
 }
