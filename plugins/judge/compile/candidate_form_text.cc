@@ -6,7 +6,6 @@
 
 #include "cuda_source/lexer.h"
 #include "judge/compile/candidate_form.h"
-#include "judge/compile/entry_shim.h"  // kCountsStay
 #include "judge/problem/dtype.h"
 
 namespace kgrpo::evaluator {
@@ -140,7 +139,7 @@ std::string TvmFfiEpilogue(const Problem& problem, const std::string& source) {
 }  // namespace
 
 std::string FormPrologue(CandidateForm form, const std::string& source) {
-  return kCountsStay + (form == CandidateForm::kTorch ? StandardIncludes(source) : "") + "#include <kgrpo/" +
+  return (form == CandidateForm::kTorch ? StandardIncludes(source) : "") + "#include <kgrpo/" +
          (form == CandidateForm::kTorch ? "torch" : "tvm_ffi") + "_form.h>\n#line 1 \"kernel.cu\"\n";
 }
 
