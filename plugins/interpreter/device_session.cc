@@ -167,7 +167,8 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
     processor_seconds_ += spent;
     if (operation == Operation::kLaunch) continue;  // it looks at its own time
     // The rest of the time was spent on waiting until the worker reads its answer.
-    host_seconds_left_ -= std::chrono::duration<double>(Clock::now() - begin).count() - spent;
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count() - spent;
+    host_seconds_left_ = std::max(0.0, host_seconds_left_ - waited);
     copying_seconds_ += spent;
     if (copying_seconds_ > limits_.host_seconds || processor_seconds_ > limits_.processor_seconds) {
       return {"timeout", "The host code's copies and memsets did not end within " +

@@ -476,6 +476,15 @@ TEST(CompilerOutput, IsTrimmedAndQuoted) {
   EXPECT_LT(QuoteCompilerOutput("error: " + std::string(100000, 'x'), "").size(), 300u);
 }
 
+// Refused, not a stack overflow.
+TEST(SourceSplit, RefusesManyLevels) {
+  for (const std::string begin : {"extern \"C\" {", "namespace a {"}) {
+    std::string source;
+    for (int i = 0; i < 300000; ++i) source += begin;
+    EXPECT_THAT(Split(source + std::string(300000, '}')).why_not, HasSubstr("brackets nested deeper than 256 levels"));
+  }
+}
+
 // A type of two types, of two each, and so on: the text that its name stands for would have half a gigabyte.
 TEST(KernelNames, AreShortOrNotDemangled) {
   std::string name = "_Z1fI1P", types;
