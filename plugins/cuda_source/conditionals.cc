@@ -16,7 +16,8 @@ namespace {
 using Known = std::optional<int64_t>;  // nothing where only a compiler knows
 
 constexpr int kDeepestExpansion = 32;
-constexpr size_t kMostTokens = 4096;  // of one expression with its macros expanded
+constexpr size_t kMostTokens = 4096;               // of one expression with its macros expanded
+constexpr size_t kMostExpanded = size_t{4} << 20;  // bytes that all expressions of a source read, macros included
 
 struct Macro {
   bool perhaps = false;  // defined or undefined in a branch that is not decided
@@ -28,7 +29,10 @@ using Macros = std::map<std::string, Macro, std::less<>>;
 // The value of an expression after #if, by precedence.
 class Expression {
  public:
-  Expression(const Macros& macros, std::string_view text) : macros_(macros) { Expand(text, 0, ""); }
+  // `left`: bytes that may still be read; what is read is subtracted.
+  Expression(const Macros& macros, std::string_view text, size_t* left) : macros_(macros), left_(left) {
+    Expand(text, 0, "");
+  }
 
   Known Value() {
     if (!complete_ || words_.size() > kMostTokens) return std::nullopt;
@@ -41,6 +45,9 @@ class Expression {
 
   // Appends the tokens of a text with macros replaced; operators of two characters are one.
   void Expand(std::string_view text, int depth, std::string_view inside) {
+    if (text.size() >= *left_) complete_ = false;
+    if (!complete_) return;
+    *left_ -= text.size() + 1;
     const std::vector<Token> tokens = Lex(text).tokens;
     const std::vector<size_t> closes = Closes(tokens);
     for (size_t i = 0; i < tokens.size() && words_.size() <= kMostTokens; ++i) {
@@ -193,6 +200,7 @@ class Expression {
   }
 
   const Macros& macros_;
+  size_t* const left_;
   std::vector<std::string> words_;
   size_t at_ = 0;
   int depth_ = 0;  // -1: not an expression
@@ -240,10 +248,10 @@ class Follower {
   };
 
   // `word`: "if", "ifdef", "ifndef", or "def" and "ndef" of "elifdef".
-  Activity Condition(std::string_view word, std::string_view rest) const {
+  Activity Condition(std::string_view word, std::string_view rest) {
     const std::string name = "defined " + std::string(rest.substr(0, rest.find_first_of(" \t\r\n/")));
-    if (word.ends_with("ndef")) return ActivityOf(Expression(macros_, "!" + name).Value());
-    return ActivityOf(Expression(macros_, word.ends_with("def") ? name : std::string(rest)).Value());
+    if (word.ends_with("ndef")) return ActivityOf(Expression(macros_, "!" + name, &left_).Value());
+    return ActivityOf(Expression(macros_, word.ends_with("def") ? name : std::string(rest), &left_).Value());
   }
 
   void Define(bool defined, std::string_view rest) {
@@ -255,6 +263,7 @@ class Follower {
   }
 
   Macros macros_;
+  size_t left_ = kMostExpanded;
   std::vector<Branch> branches_;
 };
 

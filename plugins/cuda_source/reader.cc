@@ -11,9 +11,10 @@ void SourceReader::Fail(size_t token, const std::string& what) const {
 size_t SourceReader::SkipGroup(size_t open, size_t end) const {
   const std::string_view opening = At(open).text;
   const std::string_view closing = opening == "(" ? ")" : opening == "{" ? "}" : "]";
+  constexpr int kDeepest = 256;  // who reads what is inside calls itself for each level
   int depth = 0;
   for (size_t i = open; i < end; ++i) {
-    if (At(i).Is(opening)) ++depth;
+    if (At(i).Is(opening) && ++depth > kDeepest) Fail(i, "brackets nested deeper than 256 levels");
     if (At(i).Is(closing) && --depth == 0) return i + 1;
   }
   Fail(open, "a bracket that does not close");

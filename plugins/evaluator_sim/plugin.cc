@@ -20,7 +20,7 @@ constexpr char kOwnOptions[] = R"json(
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
-      "x-resume": true, "description": "Limit for the host code of one call of the launch function: of its processor time, and of ten times as much wall clock for code that waits."},
+      "x-resume": true, "description": "Limit for the host code of one call of the launch function: of its processor time, of that of its copies, and of ten times as much wall clock for code that waits."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
       "description": "Limit for the kernels of one call of the launch function: beyond it the verdict is timeout, or not_timed at the timing size if all of its blocks must run."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 2,

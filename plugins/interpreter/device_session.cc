@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -15,9 +16,12 @@
 namespace kgrpo::interpreter {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr double kLookSeconds = 0.2;                     // between looks for a stop
 constexpr double kWallOfHost = 10;                       // times host_seconds, for code that waits
 constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
+constexpr size_t kMostAllocations = 4096;                // each takes pages of this process, whatever its size
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
 // Times that host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
 // another kernel, less the same without the call (notes/). A copy to the host and cudaFree wait for the device.
@@ -114,6 +118,7 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
 void DeviceSession::BeginHost(double seconds) {
   host_seconds_left_ = host_wall_ = kWallOfHost * seconds;
   host_processor_.reset();
+  copying_seconds_ = 0;
 }
 
 // True if the host code has had its processor time in this call. Costs nothing before it has had as much wall clock.
@@ -149,6 +154,9 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
     if (operation == Operation::kReady || operation == Operation::kLoaded || operation == Operation::kReturned) {
       return {"forbidden", "The host code wrote an unexpected message to the evaluator's socket."};
     }
+    ThrowIfCancelled();
+    const Clock::time_point begin = Clock::now();
+    const double before = ThreadSeconds();
     try {
       Serve(worker, *request, *payload);
     } catch (const Error& error) {  // a range that is not the candidate's
@@ -156,6 +164,17 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
       Stop("out_of_bounds", std::string("A copy or memset by the host code: ") + error.what());
     }
     if (trouble_) return trouble_;
+    const double spent = ThreadSeconds() - before;
+    processor_seconds_ += spent;
+    if (operation == Operation::kLaunch) continue;  // it looks at its own time
+    // The rest of the time was spent on waiting until the worker reads its answer.
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count() - spent;
+    host_seconds_left_ = std::max(0.0, host_seconds_left_ - waited);
+    copying_seconds_ += spent;
+    if (copying_seconds_ > limits_.host_seconds || processor_seconds_ > limits_.processor_seconds) {
+      return {"timeout", "The host code's copies and memsets did not end within " +
+                             std::to_string(static_cast<int>(limits_.host_seconds)) + " seconds of processor time."};
+    }
   }
 }
 
@@ -252,12 +271,13 @@ Reply DeviceSession::Allocate(uint64_t bytes, bool is_array) {
     return {kCudaMemoryAllocation, 0, 0, 0};
   }
   Copy(bytes < kOwnPages ? kMallocSeconds : kMapSeconds, false);
-  const bool fits = bytes <= limits_.device_bytes && memory_.bytes_allocated() <= limits_.device_bytes - bytes;
+  const bool fits = bytes <= limits_.device_bytes && owned_by_candidate_.size() < kMostAllocations &&
+                    memory_.bytes_allocated() <= limits_.device_bytes - bytes;
   const simt::DeviceAddress address =
       fits ? memory_.Allocate(bytes, is_array ? "a CUDA array" : "memory of cudaMalloc") : 0;
   if (address == 0) {
-    Stop("out_of_memory",
-         "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than is available.");
+    Stop("out_of_memory", "The host code asked for " + std::to_string(bytes) +
+                              " bytes of device memory, more than is available, or for too many pieces.");
     return {kCudaMemoryAllocation, 0, 0, 0};
   }
   owned_by_candidate_[address] = true;

@@ -91,6 +91,9 @@ struct BlockChoice {
   bool only_checked = false;
 };
 
+// CPU time of this thread.
+double ThreadSeconds();
+
 class DeviceSession {
  public:
   struct Limits {
@@ -100,7 +103,7 @@ class DeviceSession {
     // Host code's processor time in a call. Only code that waits is limited by the wall clock, to ten times that: a
     // verdict must not depend on what else the machine does.
     double host_seconds = 10;
-    double processor_seconds = 120;        // of interpreting, for all calls of a session together
+    double processor_seconds = 120;        // of kernels, copies and memsets, for all calls of a session together
     std::function<bool()> cancelled = {};  // asked about ten times per second; then calls throw KGRPO_ERROR_CANCELLED
   };
 
@@ -155,7 +158,7 @@ class DeviceSession {
   bool pins_host_memory_ = false;  // the host code may allocate pinned host memory, which a GPU's kernels can access
   std::map<simt::DeviceAddress, bool> owned_by_candidate_;
 
-  double processor_seconds_ = 0;  // spent on interpreting
+  double processor_seconds_ = 0;  // spent on answering the worker
 
   bool state_kept_ = false;
   std::map<simt::DeviceAddress, bool> kept_owned_;
@@ -167,6 +170,7 @@ class DeviceSession {
   uint64_t instructions_left_ = 0, instructions_of_call_ = 0;
   double host_seconds_left_ = 0, host_wall_ = 0;  // of wall clock: left, and at the call's beginning
   std::optional<double> host_processor_;          // the worker's processor time when it had run for kLookSeconds
+  double copying_seconds_ = 0;                    // CPU time spent here on answers other than launches
   CallRecord* record_ = nullptr;
   simt::L2Contents l2_;  // for the time model
   HostClock clock_;

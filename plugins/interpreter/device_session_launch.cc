@@ -46,14 +46,13 @@ std::string Sentence(const std::string& source, const simt::Finding& finding) {
          (past ? "; guard the access: a size need not be a multiple of the block or the vector" : "");
 }
 
-// CPU time of this thread.
+}  // namespace
+
 double ThreadSeconds() {
   timespec now = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
-
-}  // namespace
 
 simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const {
   const simt::KernelInfo& info = module_->kernels()[static_cast<size_t>(kernel)];
@@ -177,7 +176,6 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   };
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
   record_->interpreting_seconds += ThreadSeconds() - start;
-  processor_seconds_ = spent();
   in_flight_.End(&result);
   ++record_->launches;
   record_->racing_reads.push_back(std::move(result.racing_reads));

@@ -1,5 +1,6 @@
 #include "interpreter/worker_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "process/frames.h"
@@ -12,6 +13,7 @@ using process::Heard, process::Subprocess;
 
 namespace {
 
+// For one message, which a worker writes or reads at once: meanwhile no stop is looked at.
 constexpr double kStallSeconds = 5;
 
 }  // namespace
@@ -44,8 +46,11 @@ bool Worker::HasRequest(double most, double* seconds) {
 }
 
 Worker::Event Worker::Receive(Request* request, std::vector<uint8_t>* payload, double* seconds) {
+  double left = std::min(*seconds, kStallSeconds);
   const auto read = [&](void* data, size_t bytes) {
-    const Heard heard = process::ReadExactly(socket_.get(), data, bytes, seconds);
+    const double before = left;
+    const Heard heard = process::ReadExactly(socket_.get(), data, bytes, &left);
+    *seconds -= before - left;
     return heard == Heard::kWhole ? Event::kRequest : heard == Heard::kLate ? Event::kTimeout : Event::kEnded;
   };
   if (const Event event = read(request, sizeof *request); event != Event::kRequest) return event;

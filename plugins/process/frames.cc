@@ -47,15 +47,17 @@ bool WaitReadable(int fd, double most, double* seconds) {
   return ready > 0;
 }
 
-bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds) {
-  const int wait = stall_seconds < 0 ? -1 : static_cast<int>(stall_seconds * 1000);
+bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double seconds) {
+  const Clock::time_point begin = Clock::now();
   for (std::string_view part : parts) {
     while (!part.empty()) {
       const ssize_t sent = send(fd, part.data(), part.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        const double left = seconds - std::chrono::duration<double>(Clock::now() - begin).count();
+        if (seconds >= 0 && left <= 0) return false;
         struct pollfd event = {fd, POLLOUT, 0};
-        if (poll(&event, 1, wait) == 0) return false;
+        poll(&event, 1, seconds < 0 ? -1 : static_cast<int>(std::min(left, 1e6) * 1000) + 1);
         continue;
       }
       if (sent <= 0) return false;

@@ -19,8 +19,8 @@ Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin
 // used is subtracted from `seconds`.
 bool WaitReadable(int fd, double most, double* seconds);
 
-// Writes all parts. False if the other side is gone, or takes nothing for `stall_seconds` (negative: waits for ever).
-bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds);
+// Writes all parts. False if the other side is gone, or takes longer than `seconds` (negative: waits for ever).
+bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double seconds);
 
 // Writes one message; false if the other side is gone.
 bool WriteFrames(int fd, const std::vector<std::string>& parts);

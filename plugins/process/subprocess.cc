@@ -193,7 +193,7 @@ Subprocess::Result Subprocess::Run(Spec spec, double seconds, size_t output_cap,
     const int ready = poll(events, 2, ended ? 0 : std::min(most, MillisecondsUntil(deadline)));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0 && ended) break;
-    if (ready == 0 && (Clock::now() >= deadline || (stop && stop()))) {
+    if (Clock::now() >= deadline || (stop && stop())) {  // also while it floods the pipe
       timed_out = true;
       break;
     }

@@ -170,6 +170,19 @@ TEST_F(BrokenProblemTest, OracleThatIsAnother) {
                                EndsWith("undefined symbol: oracle")));
 }
 
+// Of whatever a client of the service sends, nothing takes the machine's memory.
+TEST_F(BrokenProblemTest, SizesThatDoNotFitThisMachine) {
+  Write("problem.yaml",
+        "name: affine\ntitle: T\nfamily: elementwise\nsplit: train\ntraits: [streaming]\ndescription: D.\nparameters:\n"
+        "  - {name: x, role: input, dtype: int8, shape: [n], distribution: integers, low: 0, high: 9}\n"
+        "  - {name: out, role: output, dtype: int8, shape: [n]}\n  - {name: n, role: scalar, dtype: int64, value: n}\n"
+        "sizes:\n  visible: [{n: 1000}]\n  hidden: [{n: 33}]\n  timing: {n: 68719476736}\n"
+        "needs: {bytes: 2*n, flops: n}\n");
+  EXPECT_THAT(Message(),
+              MatchesRegex("DIR/problem.yaml: sizes: the tensors of timing take 1024 GiB in float64, more than "
+                           "half of this machine's [0-9]+ GiB: choose smaller sizes"));
+}
+
 TEST_F(BrokenProblemTest, FilesThatAreMissing) {
   fs::remove(folder_ / "reference.cu");
   EXPECT_EQ(Message(), "DIR/reference.cu: there is no such file");

@@ -476,6 +476,27 @@ TEST(CompilerOutput, IsTrimmedAndQuoted) {
   EXPECT_LT(QuoteCompilerOutput("error: " + std::string(100000, 'x'), "").size(), 300u);
 }
 
+// Refused, not a stack overflow.
+TEST(SourceSplit, RefusesManyLevels) {
+  for (const std::string begin : {"extern \"C\" {", "namespace a {"}) {
+    std::string source;
+    for (int i = 0; i < 300000; ++i) source += begin;
+    EXPECT_THAT(Split(source + std::string(300000, '}')).why_not, HasSubstr("brackets nested deeper than 256 levels"));
+  }
+}
+
+// A type of two types, of two each, and so on: the text that its name stands for would have half a gigabyte.
+TEST(KernelNames, AreShortOrNotDemangled) {
+  std::string name = "_Z1fI1P", types;
+  for (int i = 0; i < 26; ++i) name += "IS0_";
+  for (const char c : std::string("123456789ABCDEFGHIJKLMNOPQ")) types += std::string("ES") + c + "_";
+  name += "Iii" + types + "EEvPT_";
+  EXPECT_EQ(KernelName(name), name);
+  EXPECT_EQ(KernelName("_Z9transposeIfLi32EEvPKT_PS0_ii"), "transpose<float, 32>");
+  EXPECT_EQ(KernelName("_Z1kPKfi"), "k");
+  EXPECT_EQ(KernelName("f"), "f") << "of C, and no float";
+}
+
 TEST(UsageMetrics, TellsKernelsApart) {
   std::map<std::string, KernelUsage> usage = {{"_Z1kPf", {10, 0, 0, 0, 0}}};
   EXPECT_EQ(UsageMetrics(usage).size(), 5u);  // one kernel needs no names

@@ -1,5 +1,9 @@
 // Every verdict with a real kernel, compiled, run in the sandbox and interpreted; the known cheats; and after each of
 // them an honest kernel, whose verdict must not be affected.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "affine_candidates.h"
 #include "kernel_evaluator_fixture.h"
 #include "test.h"
@@ -201,6 +205,9 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
       {"frees an output", WithBody(kHonest + "cudaFree(out);"), "crash", "frees"},
       {"copies beyond a buffer", WithBody("cudaMemcpy(out, x, 4ul * n + 4, cudaMemcpyDeviceToDevice);" + kHonest),
        "out_of_bounds", ""},
+      {"endless copies",
+       WithBody("while (n > 100000) cudaMemcpyAsync(out, x, 4ul * n, cudaMemcpyDeviceToDevice);" + kHonest), "timeout",
+       "copies and memsets did not end within 2 seconds"},
       {"too many threads", WithBody("k<<<1, 2048>>>(x, y, out, n);"), "invalid_launch",
        "Kernel k cannot be launched with grid (1, 1, 1) and block (2048, 1, 1): a block has at most 1024 threads"},
       {"empty grid", WithBody("k<<<0, 256>>>(x, y, out, n);"), "invalid_launch", "0"},
@@ -239,6 +246,8 @@ TEST_F(KernelEvaluatorTest, OutOfMemoryWhereAllocationIsAllowed) {
   const size_t brace = kernel.rfind("{ row_sum<<<");
   const KernelEvaluation evaluation = RowSum(kernel.substr(0, brace) + "{ void* p; cudaMalloc(&p, 1ull << 40); } ");
   EXPECT_EQ(evaluation.verdict, "out_of_memory") << evaluation.diagnosis;
+  const KernelEvaluation many = RowSum(kernel.substr(0, brace) + "{ void* p; while (true) cudaMalloc(&p, 0); } ");
+  EXPECT_EQ(many.verdict, "out_of_memory") << many.diagnosis;
   const KernelEvaluation small =
       RowSum(kernel.substr(0, brace) +
              "{ float* p; cudaMalloc(&p, 4 * rows); row_sum<<<(rows + 127) / 128, 128>>>(x, p, rows); "
@@ -351,6 +360,38 @@ TEST_F(KernelEvaluatorTest, NotTimed) {
   }
   const KernelEvaluation even = evaluator.Evaluate(*affine_, affine_->problem.reference_source, 1, false);
   EXPECT_EQ(even.verdict, "correct") << even.diagnosis;
+}
+
+// A stop is seen within a second, whatever the candidate makes the evaluator or its processes do.
+TEST_F(KernelEvaluatorTest, AStopEndsWhateverRuns) {
+  using Clock = std::chrono::steady_clock;
+  std::atomic<bool> stop = false;
+  KernelEvaluator::Options options;
+  options.cancelled = [&stop] { return stop.load(); };
+  KernelEvaluator evaluator(options);
+  const std::pair<const char*, std::string> kCases[] = {
+      {"kernel", WithKernel("while (true) { if (*(volatile const float*)x > 1e30f) break; }")},
+      {"host code", WithBody("volatile int i = 0; while (true) i = i + 1;")},
+      {"requests", WithBody("while (true) cudaMemcpyAsync(out, x, 4, cudaMemcpyDeviceToDevice);")},
+      {"compiler",
+       "template <int N> constexpr long Count() { long s = N; for (long i = 0; i < 8000000; ++i) s += i; return s; }\n"
+       "template <int N> constexpr long kAll = Count<N>() + kAll<N - 1>;\ntemplate <> constexpr long kAll<0> = 0;\n"
+       "static_assert(kAll<99> > 0);\n" +
+           WithBody(kHonest)}};
+  for (const auto& [name, source] : kCases) {
+    stop = false;
+    Clock::time_point stopped;
+    std::jthread stopping([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      stopped = Clock::now();
+      stop = true;
+    });
+    EXPECT_EQ(test::MessageOf([&] { evaluator.Evaluate(*affine_, source, 1, false); }, KGRPO_ERROR_CANCELLED),
+              "stopped by the user")
+        << name;
+    stopping.join();
+    EXPECT_LT(Clock::now() - stopped, std::chrono::seconds(3)) << name << ", on a busy machine";
+  }
 }
 
 }  // namespace

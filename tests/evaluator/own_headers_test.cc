@@ -63,6 +63,16 @@ TEST(Conditionals, AreDecidedByTheText) {
   EXPECT_EQ(Left("#define A A A\n#define B A A A A\n#if B\na\n#endif\n"), "?a");
 }
 
+// Macros that stand for a billion others, none of which leaves a word, are not followed.
+TEST(Conditionals, AreReadInBoundedTime) {
+  std::string source = "#define M0\n";
+  for (int i = 1; i < 32; ++i) {
+    const std::string before = " M" + std::to_string(i - 1);
+    source += "#define M" + std::to_string(i) + before + before + before + "\n";
+  }
+  EXPECT_EQ(Left(source + "#if M31 1\na\n#endif\nb"), "?ab");
+}
+
 // The rule that says which macros headers may define is held against the headers.
 TEST(Conditionals, KnowWhichMacrosAreNotTheSources) {
   std::string source;

@@ -48,6 +48,10 @@ CANDIDATES = {
     "garbage on the wire": host("static char b[65536]; memset(b, 0xA5, sizeof b); for (int i = 3; i < 10; ++i) write(i, b, sizeof b);"),
     "a lie on the wire": host("unsigned long m[6] = {3, 0, 0, 0, 0, 0}; for (int i = 3; i < 10; ++i) write(i, m, 48);"),
     "huge message": host("unsigned long m[6] = {4, ~0ul, ~0ul, ~0ul, ~0ul, ~0ul}; for (int i = 3; i < 10; ++i) write(i, m, 48);"),
+    "reads no answers": host("unsigned long m[6] = {8, (unsigned long)out, 4ul * n, 0, 0, 0}; for (;;) write(3, m, 40);"),
+    "half a request": host("unsigned long m[6] = {}; write(3, m, 20); for (;;) usleep(1000000);"),
+    "endless copies": host("for (;;) cudaMemcpyAsync(out + n / 2, out, n / 2 * 4, cudaMemcpyDeviceToDevice);"),
+    "large object": "static const char big[40 << 20] = {1};\n" + host("puts(big);"),
     "constructor": 'extern "C" void _exit(int);\nstruct Early { Early() { _exit(7); } } early;\n' + honest(),
     "assembly": 'asm(".section .nv_fatbin,\\"a\\"\\n.long 0x12345678\\n.fill 64,1,7\\n.text\\n");\n' + honest(),
     "forged report": '#pragma message("ptxas info    : Used 1 registers")\n#pragma message("sandbox_launcher: cannot run nvcc")\n' + honest(),
@@ -62,6 +66,9 @@ CANDIDATES = {
                      "template <int A, int B> struct U { static const long v = U<A - 1, B>::v + U<A, B - 1>::v; };\n"
                      "template <int B> struct U<0, B> { static const long v = 1; };\ntemplate <int A> struct U<A, 0> { static const long v = 1; };\n"
                      "const long huge = U<700, 700>::v;\n" + honest(),
+    "device printf": device('for (int j = 0; j < 1000; ++j) printf("a line of %d\\n", j); ' + MAP, "#include <cstdio>\n"),
+    "warnings": "".join('#pragma message("%d")\n' % i for i in range(20000)) + honest(),
+    "long name": honest().replace("k(const", "k" * 100000 + "(const").replace("k<<<(n + 255) / 256", "k" * 100000 + "<<<0"),
     "errors": "".join("int e%d = nothing%d;\n" % (i, i) for i in range(5000)),
     "a megabyte": "// " + "x" * (1 << 20) + "\n" + honest(),
     "nul and not UTF-8": "// \0 \udc80\n" + honest(),
@@ -112,5 +119,7 @@ CLIENTS = {
     "bad chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
     "many headers": b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 20000 + b"\r\n",
     "long path": b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+    "huge body": HEAD + b"Content-Length: 16000000\r\n\r\n" + b'{"problem": "affine", "source": "' + b"x" * 15999960,
+    "huge chunks": HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"100000\r\n" + (b"x" * 0x100000 + b"\r\n100000\r\n") * 20,
     "flood of requests": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 500,
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <kgrpo/support/sha256.h>
+#include <malloc.h>
 #include <unistd.h>
 #include "base/cancel.h"
 #include "base/default_plugins.h"
@@ -183,6 +184,8 @@ Json About(Session& session, const ServedChoice& chosen, const HostServices& ser
 }
 
 int Serve(const Globals& globals, const ServeOptions& options) {
+  // Large requests and objects go back to the system: glibc raises the limit itself to 32 MiB, for each thread's heap.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
   const Address address = ParseAddress(options.listen);
   serve::ServiceOptions service_options = options.service;
   service_options.tokens = TokensFrom(options.tokens_file, options.token_env, address);

@@ -1,10 +1,9 @@
 #include "judge/compile/compiled_kernel.h"
 
-#include <cxxabi.h>
+#include <kgrpo/support/demangle.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <iterator>
 #include <sstream>
 
@@ -35,13 +34,11 @@ Trouble CheckVariables(uint64_t bytes, bool device_malloc) {
 }
 
 std::string KernelName(const std::string& linker_name) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? demangled : linker_name;
-  std::free(demangled);
+  constexpr size_t kLongest = 400;  // a candidate chose it
+  std::string name = Demangled(linker_name);
+  if (name.empty()) name = linker_name;
   if (name.rfind("void ", 0) == 0) name = name.substr(5);
-  const size_t parameters = name.rfind('(');
-  return parameters == std::string::npos ? name : name.substr(0, parameters);
+  return name.substr(0, std::min(name.rfind('('), kLongest));
 }
 
 std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::string, KernelUsage>& usage) {

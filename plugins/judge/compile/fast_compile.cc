@@ -1,12 +1,11 @@
 #include "judge/compile/fast_compile.h"
 
-#include <cxxabi.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/demangle.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <future>
 
@@ -22,14 +21,11 @@ namespace {
 
 using process::Helper, process::Subprocess;
 
-constexpr size_t kKeptHostObjects = 512;
+constexpr size_t kKeptHostObjects = 512, kLargestKept = size_t{128} << 10;  // in bytes
 
 // "k<16>" of "void k<16>(float const*)", where it is an instance of one of the templates.
 std::string TemplateInstance(const std::string& linker_name, const std::vector<std::string>& templates) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);
-  const std::string text = status == 0 ? demangled : "";
-  std::free(demangled);
+  const std::string text = Demangled(linker_name);
   if (text.rfind("void ", 0) != 0) return "";
   int depth = 0;
   size_t end = 5, open = std::string::npos;
@@ -161,7 +157,7 @@ FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const
       break;
     }
   }
-  if (result.object.empty()) return result;
+  if (result.object.empty() || result.object.size() > kLargestKept) return result;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (host_objects_.emplace(key, result.object).second) host_order_.push_back(key);
   if (host_order_.size() > kKeptHostObjects) {
@@ -198,6 +194,10 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
     std::string instances;
     if (!host.object.empty()) {
       for (const std::string& function : DefinedFunctions(host.object)) {
+        if (function.starts_with("_Z") && Demangled(function).empty()) {
+          *why = "its host code: the name of a function's instance may be too long";
+          return std::nullopt;
+        }
         const std::string instance = TemplateInstance(function, split.kernel_templates);
         if (!instance.empty()) instances += instance + "\n";
       }

@@ -23,13 +23,17 @@ namespace {
 using Node = Expression::Node;
 using NodePtr = std::shared_ptr<const Node>;
 
-constexpr int kDeepest = 64;  // nesting: a problem's author never needs it, a hostile file would overflow the stack
+// A problem's author never needs more nesting or text; a hostile file would overflow the stack.
+constexpr int kDeepest = 64;
+constexpr size_t kLongest = 4096;
 
 class Parser {
  public:
   explicit Parser(const std::string& text) : text_(text) {}
 
   NodePtr ParseAll() {
+    if (text_.size() > kLongest)
+      throw std::invalid_argument("the expression is longer than " + std::to_string(kLongest) + " characters");
     NodePtr root = ParseSum(0);
     SkipSpaces();
     if (position_ != text_.size()) Fail("expected an operator");

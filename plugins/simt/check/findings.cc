@@ -1,10 +1,9 @@
 // The wording and bookkeeping of findings.
-#include <cxxabi.h>
+#include <kgrpo/support/demangle.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 
 #include "simt/state/machine.h"
 
@@ -22,13 +21,9 @@ Dim3 Unravel(uint64_t index, const Dim3& shape) {
 
 // "softmax(float const*, int)" -> "softmax"
 std::string KernelName(const std::string& mangled) {
-  if (!mangled.starts_with("_Z")) return mangled;
-  int status = 0;
-  char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string name = status == 0 && text != nullptr ? text : mangled;
-  std::free(text);
-  const size_t end = name.find('(');
-  return name.substr(0, end);
+  constexpr size_t kLongest = 400;  // a candidate chose it
+  const std::string name = Demangled(mangled);
+  return name.empty() ? mangled.substr(0, kLongest) : name.substr(0, std::min(name.find('('), kLongest));
 }
 
 }  // namespace

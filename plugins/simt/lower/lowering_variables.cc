@@ -1,7 +1,5 @@
 // A kernel's variables: where they lie, and the operands that hold their addresses.
-#include <cxxabi.h>
-
-#include <cstdlib>
+#include <kgrpo/support/demangle.h>
 
 #include "simt/lower/lowerer.h"
 #include "simt/lower/lowering.h"
@@ -15,11 +13,8 @@ constexpr uint32_t kSharedRedZone = 128;
 }  // namespace
 
 std::string SourceName(std::string_view mangled) {
-  if (!mangled.starts_with("_Z")) return std::string(mangled);
-  int status = 0;
-  char* text = abi::__cxa_demangle(std::string(mangled).c_str(), nullptr, nullptr, &status);
-  std::string name = status == 0 && text != nullptr ? text : std::string(mangled);
-  std::free(text);
+  std::string name = Demangled(std::string(mangled));
+  if (name.empty()) return std::string(mangled);
   if (const size_t colon = name.rfind("::"); colon != std::string::npos) name = name.substr(colon + 2);
   return name;
 }

@@ -77,14 +77,15 @@ void Allocation::MarkSlow(uint64_t offset, uint64_t count) {
   }
 }
 
-uint64_t Allocation::Next(uint64_t offset, bool written) const {
-  if (offset >= bytes_) return bytes_;
-  if (uninitialised_ == 0) return written ? offset : bytes_;
+uint64_t Allocation::Next(uint64_t offset, uint64_t end, bool written) const {
+  end = std::min(end, bytes_);
+  if (offset >= end) return end;
+  if (uninitialised_ == 0) return written ? offset : end;
   const uint64_t flip = written ? 0 : ~uint64_t{0};
   uint64_t word = (written_[offset / 64] ^ flip) >> (offset % 64) << (offset % 64);
   for (uint64_t at = offset / 64;; word = written_[++at] ^ flip) {
-    if (word != 0) return std::min(bytes_, 64 * at + static_cast<uint64_t>(std::countr_zero(word)));
-    if (64 * (at + 1) >= bytes_) return bytes_;
+    if (word != 0) return std::min(end, 64 * at + static_cast<uint64_t>(std::countr_zero(word)));
+    if (64 * (at + 1) >= end) return end;
   }
 }
 
@@ -205,12 +206,10 @@ void DeviceMemory::Copy(DeviceAddress target, DeviceAddress source, uint64_t byt
   if (bytes == 0) return;
   const uint64_t from_offset = source - from.address(), to_offset = target - to.address();
   std::memmove(to.data() + to_offset, from.data() + from_offset, bytes);
-  if (from.Initialised(from_offset, bytes)) {
-    to.MarkInitialised(to_offset, bytes);
-  } else {
-    for (uint64_t i = 0; i < bytes; ++i) {
-      if (from.Initialised(from_offset + i, 1)) to.MarkInitialised(to_offset + i, 1);
-    }
+  const uint64_t end = from_offset + bytes;
+  for (uint64_t at = from.NextWritten(from_offset, end), next; at < end; at = from.NextWritten(next, end)) {
+    next = from.NextUnwritten(at, end);
+    to.MarkInitialised(to_offset + at - from_offset, next - at);
   }
 }
 

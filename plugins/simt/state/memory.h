@@ -64,9 +64,9 @@ class Allocation {
   }
   // Bytes that were written, since allocation or the last Poison; all of them where they came from a file.
   uint64_t WrittenBytes() const { return bytes_ - uninitialised_; }
-  // The first byte at or after `offset` that was written, or that was not; bytes() where there is none.
-  uint64_t NextWritten(uint64_t offset) const { return Next(offset, true); }
-  uint64_t NextUnwritten(uint64_t offset) const { return Next(offset, false); }
+  // The first byte of [offset, end) that was written, or that was not; `end`, at most bytes(), where there is none.
+  uint64_t NextWritten(uint64_t offset, uint64_t end = ~uint64_t{0}) const { return Next(offset, end, true); }
+  uint64_t NextUnwritten(uint64_t offset, uint64_t end = ~uint64_t{0}) const { return Next(offset, end, false); }
 
   // Fills everything with `pattern` and forgets that it was ever written.
   void Poison(uint8_t pattern);
@@ -74,7 +74,7 @@ class Allocation {
   void Zero();
 
  private:
-  uint64_t Next(uint64_t offset, bool written) const;
+  uint64_t Next(uint64_t offset, uint64_t end, bool written) const;
   bool InitialisedSlow(uint64_t offset, uint64_t count) const;
   void MarkSlow(uint64_t offset, uint64_t count);
 
