@@ -37,8 +37,9 @@ Value KnownCases::Get(const CorrectnessCase& one, std::optional<Value> Known::*m
   const size_t bytes = BytesOf(value) + name.size();
   if (bytes > kMostOfCase) return value;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes_ + bytes > kMostBytes) {  // of evaluations with other keys, most likely
-    known_.clear();
+  if (known_.size() >= kMostCases) known_.clear();  // of evaluations with other keys
+  if (known_.empty() || bytes_ + bytes > kMostBytes) {
+    for (auto& [other, known] : known_) known.outputs.reset();  // scales are short
     bytes_ = 0;
   }
   std::optional<Value>& kept = known_[name].*member;

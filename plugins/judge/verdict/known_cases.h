@@ -23,7 +23,7 @@ class KnownCases {
   std::vector<double> Scales(const CorrectnessCase& one, const std::function<std::vector<double>()>& compute);
 
  private:
-  static constexpr size_t kMostBytes = size_t{4} << 20, kMostOfCase = size_t{256} << 10;
+  static constexpr size_t kMostBytes = size_t{8} << 20, kMostOfCase = size_t{512} << 10, kMostCases = 1024;
   struct Known {
     std::optional<std::vector<Expected>> outputs;
     std::optional<std::vector<double>> scales;
