@@ -8,6 +8,7 @@
 
 #include "cuda_source/conditionals.h"
 #include "cuda_source/lexer.h"
+#include "judge/compile/launch_table.h"  // IsPtx
 #include "judge/problem/dtype.h"
 
 namespace kgrpo::evaluator {
@@ -127,6 +128,7 @@ std::string TensorFunctionOf(const std::string& source, const Problem& problem) 
 }
 
 CandidateForm FormOf(const std::string& source, const std::string& entry) {
+  if (IsPtx(source)) return CandidateForm::kPtx;
   if (!ExportedFunctions(source).empty()) return CandidateForm::kTvmFfi;
   const std::string text = ActiveText(source);
   const std::vector<Token> tokens = Lex(text).tokens;

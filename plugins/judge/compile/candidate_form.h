@@ -1,5 +1,5 @@
-// The forms that a candidate may have: our launch function, PyTorch's forward, or a TVM-FFI function. Says which one a
-// source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
+// The forms that a candidate may have: our launch function, PyTorch's forward, a TVM-FFI function, or PTX. Says which
+// one a source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,7 @@ enum class CandidateForm {
   kLaunch,  // extern "C" void launch(...)
   kTorch,   // torch::Tensor forward(torch::Tensor, ...); tensors are those of form_include/kgrpo/torch_tensor.h
   kTvmFfi,  // __tvm_ffi_NAME, as TVM_FFI_DLL_EXPORT_TYPED_FUNC defines it; on a GPU only
+  kPtx,     // PTX with a launch table (launch_table.h); without a GPU only
 };
 
 // Returns the form of a source, by what its text defines and includes outside comments and strings. A source that

@@ -10,7 +10,9 @@
 #include "judge/compile/elf_tables.h"
 #include "judge/compile/entry_shim.h"
 #include "judge/compile/fast_compile.h"
+#include "judge/compile/launch_table.h"
 #include "judge/compile/nvcc_compile.h"
+#include "judge/compile/ptx_compile.h"
 #include "judge/compile/source_policy.h"
 #include "source_digest.h"  // made by the build
 
@@ -101,6 +103,7 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   if (source.starts_with(cuda_source::kByteOrderMark))  // text may come before it
     return Compile(problem, source.substr(cuda_source::kByteOrderMark.size()), reference_route);
   const CandidateForm form = FormOf(source, problem.entry);
+  if (form == CandidateForm::kPtx) return CompilePtx(problem, source);
   if (const std::string whole = problem.WithLauncher(source);
       form != CandidateForm::kTorch && whole.size() > source.size()) {
     CompileOutcome outcome = Compile(problem, whole, reference_route);
@@ -168,6 +171,42 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   }
   const std::string why = checked.WhyRefused(outcome->diagnosis);
   return refuse(std::move(*outcome), why);
+}
+
+CompileOutcome Compiler::CompilePtx(const Problem& problem, const std::string& source) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto refused = [](const char* verdict, const std::string& why) {
+    CompileOutcome outcome;
+    outcome.verdict = verdict;
+    outcome.diagnosis = why + ".";
+    return outcome;
+  };
+  if (!options_.takes_ptx) {
+    return refused("unsupported",
+                   "A candidate in PTX is judged without a GPU, by evaluator_sim. For this evaluator define the launch "
+                   "function in CUDA C++");
+  }
+  if (source.find('\0') != std::string::npos) return refused("not_compiled", "The source holds a zero byte");
+  std::vector<TableLaunch> table;
+  try {
+    table = ReadLaunchTable(source, problem);
+  } catch (const Error& error) {
+    return refused("not_compiled", error.what());
+  }
+  CompileKey key = KeyOf(problem, source, CandidateForm::kLaunch, false);
+  key.route = "ptx";
+  std::optional<CompileOutcome> outcome = cache_ ? cache_->Find(key) : std::nullopt;
+  if (!outcome) {
+    outcome = AssemblePtx(toolkit_, sandbox_, options_.compute_capability, source, options_.seconds, options_.stop);
+    if (cache_) cache_->Keep(key, *outcome);
+  }
+  outcome->kernel.source = source;
+  for (const TableLaunch& launch : table) {
+    if (outcome->Succeeded() && !outcome->kernel.usage.contains(launch.entry))
+      outcome = refused("not_compiled", launch.place + ": the PTX has no entry '" + launch.entry + "'");
+  }
+  outcome->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return std::move(*outcome);
 }
 
 CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast) {
