@@ -11,8 +11,8 @@
 
 #include "cuda_source/lexer.h"
 #include "cuda_source/own_headers.h"
+#include "judge/compile/candidate_form.h"   // IsPtx
 #include "judge/compile/compiled_kernel.h"  // KernelName
-#include "judge/compile/launch_table.h"     // IsPtx
 #include "judge/problem/random.h"
 
 namespace kgrpo::interpreter {

@@ -9,8 +9,8 @@
 #include "cuda_source/own_headers.h"
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/device_session.h"
+#include "judge/compile/candidate_form.h"   // OwnFileName
 #include "judge/compile/compiled_kernel.h"  // KernelName
-#include "judge/compile/launch_table.h"     // OwnFileName
 
 namespace kgrpo::interpreter {
 namespace {

@@ -9,7 +9,7 @@
 #include "cuda_source/conditionals.h"
 #include "cuda_source/lexer.h"
 #include "cuda_source/own_headers.h"
-#include "interpreter/table_launches.h"
+#include "interpreter/launch_table.h"
 
 namespace kgrpo::interpreter {
 
@@ -65,22 +65,19 @@ LoadedKernel::LoadedKernel(const Problem& problem, CompiledKernel compiled, std:
               {.warp_instructions = interpreter.warp_instructions,
                .device_malloc = problem.allow_device_malloc,
                .host_seconds = interpreter.host_seconds,
-               .cancelled = interpreter.cancelled}),
-      problem_(problem),
-      table_(evaluator::IsPtx(kernel.source) ? evaluator::ReadLaunchTable(kernel.source, problem)
-                                             : std::vector<evaluator::TableLaunch>()) {}
+               .cancelled = interpreter.cancelled}) {}
 
 Trouble LoadedKernel::Call(const Tensors& tensors, simt::Mode mode, const BlockChoice& choice, CallRecord* record) {
-  if (table_.empty()) return session.Call(*worker, tensors.values(), mode, choice, record);
+  if (worker) return session.Call(*worker, tensors.values(), mode, choice, record);
   std::vector<std::vector<uint8_t>> launches;
-  if (Trouble trouble = MakeLaunches(table_, session.module(), tensors, &launches)) return trouble;
+  if (Trouble trouble = MakeLaunches(kernel.source, session.module(), tensors, &launches)) return trouble;
   return session.Play(launches, mode, choice, record);
 }
 
 Trouble LoadedKernel::Start() {
-  if (!table_.empty()) {
+  if (evaluator::IsPtx(kernel.source)) {
     session.Reset();
-    return CheckArguments(table_, problem_, session.module());
+    return {};
   }
   worker = workers.TakeAndReplace();
   return session.Load(*worker, kernel.object);

@@ -11,7 +11,6 @@
 #include "interpreter/tensors.h"  // Tensors
 #include "interpreter/worker_pool.h"
 #include "judge/compile/compiled_kernel.h"  // CompiledKernel
-#include "judge/compile/launch_table.h"     // TableLaunch
 #include "judge/inputs/inputs.h"            // Argument
 #include "judge/problem/cases.h"            // CorrectnessCase
 #include "judge/problem/problem.h"          // Problem
@@ -51,10 +50,6 @@ struct LoadedKernel {
   WorkerPool& workers;
   DeviceSession session;
   std::unique_ptr<Worker> worker;  // null where there is no host code
-
- private:
-  const evaluator::Problem& problem_;
-  const std::vector<evaluator::TableLaunch> table_;  // of a candidate in PTX's form; else empty
 };
 
 // The outputs of a problem's compiled reference kernel for these inputs, by parameter: the expected ones if a problem

@@ -1,8 +1,8 @@
 // Candidates in PTX's form, judged by the interpreter: what nvcc makes of shipped references, broken kernels, and
 // launch tables with mistakes.
 #include "affine_candidates.h"
+#include "judge/compile/candidate_form.h"
 #include "judge/compile/cuda_toolkit.h"
-#include "judge/compile/launch_table.h"
 #include "kernel_evaluator_fixture.h"
 #include "process/subprocess.h"
 #include "test.h"
@@ -142,7 +142,7 @@ TEST_F(PtxFormTest, BrokenKernelsAreFound) {
 
 TEST_F(PtxFormTest, LinesAreOfThePtxWhereNothingElseIsKnown) {
   ExpectVerdict(kTable + HandWritten(), "correct");
-  ExpectVerdict("/* a\n comment */ " + std::string(kTable) + HandWritten(), "not_compiled", "no launch table");
+  ExpectVerdict("/* a\n comment */ " + std::string(kTable) + HandWritten(), "invalid_launch", "no launch table");
   ExpectVerdict(kTable + HandWritten("setp.gt.s32 %p1, %r1, %r2;"), "out_of_bounds",
                 "kernel.ptx:24: thread (232,0,0) of block (3,0,0) reads");
   // A branch that no size takes.
@@ -182,36 +182,34 @@ TEST_F(PtxFormTest, TheTableMayNameWhatTheProblemHas) {
 }
 
 TEST_F(PtxFormTest, MistakesOfTheTableAreToldWithTheirPlace) {
-  const auto refused = [](const std::string& table, const std::string& words,
-                          const std::string& verdict = "not_compiled") {
-    ExpectVerdict("// a comment\n// kgrpo launch: " + table + "\n" + HandWritten(), verdict, words);
+  const auto refused = [](const std::string& table, const std::string& words) {
+    ExpectVerdict("// a comment\n// kgrpo launch: " + table + "\n" + HandWritten(), "invalid_launch", words);
   };
-  ExpectVerdict(HandWritten(), "not_compiled", "kernel.ptx:1:1: the PTX has no launch table");
+  ExpectVerdict(HandWritten(), "invalid_launch", "The PTX has no launch table");
   refused("entry=k grid=1 block=1", "kernel.ptx:2:18: the launch has no args");
-  refused("entry=k grid=1 block=1 args=() size=3", "kernel.ptx:2:49: unknown key 'size'");
+  refused("entry=k grid=1 block=1 args=() size=3", "kernel.ptx:2:49: unknown key");
   refused("entry=k grid=1 grid=1 block=1 args=()", "kernel.ptx:2:33: grid is given twice");
   refused("entry=k grid=(1 block=1 args=()", "kernel.ptx:2:31: this ( is not closed");
-  refused("entry=k grid=(1,2,3,4) block=1 args=()", "kernel.ptx:2:31: grid has 1 to 3 dimensions");
-  refused("entry=k grid=(m) block=1 args=()", "kernel.ptx:2:32: 'm' is neither a size nor a parameter");
-  refused("entry=k grid=(x) block=1 args=()", "kernel.ptx:2:32: 'x' is no size and no integer scalar");
+  refused("entry=k grid=1) block=1 args=()", "kernel.ptx:2:32: this ) closes nothing");
+  refused("entry=k grid= block=1 args=()", "kernel.ptx:2:30: grid has no value");
+  refused("entry=k grid=(1,2,3,4) block=1 args=()", "kernel.ptx:2:31: expected 1 to 3 dimensions");
+  refused("entry=k grid=(m) block=1 args=()", "kernel.ptx:2:32: ");
+  refused("entry=k grid=(x) block=1 args=()", "kernel.ptx:2:32: ");
   refused("entry=k grid=(n +) block=1 args=()", "kernel.ptx:2:32: ");
   refused("entry=k grid block=1 args=()", "kernel.ptx:2:26: expected KEY=VALUE");
-  refused("entry=k grid=1 block=1 cooperative=yes args=()", "cooperative is 0 or 1");
-  refused("entry=j grid=1 block=1 args=()", "kernel.ptx:2:18: the PTX has no entry 'j'");
-  refused("entry=k grid=1 block=1 args=(x, y, out)", "the launch has 3 arguments, and k has 4 parameters",
-          "invalid_launch");
+  refused("entry=k grid=1 block=1 at=(n) args=()", "kernel.ptx:2:45: expected NAME=VALUE");
+  refused("entry=j grid=1 block=1 args=()", "kernel.ptx:2:24: the PTX has no entry 'j'");
+  refused("entry=k grid=1 block=1 args=(x, y, out)", "kernel.ptx:2:46: 3 arguments, and k has 4 parameters");
   refused("entry=k grid=1 block=1 args=(x, y, out, x)",
-          "kernel.ptx:2:58: the argument is a tensor's address, and the kernel's parameter n is of 32-bit integer",
-          "invalid_launch");
-  refused("entry=k grid=1 block=1 args=(x, y, out, 4294967296 * n)", "cannot hold", "invalid_launch");
-  refused("entry=k grid=(n - 1000000) block=1 args=(x, y, out, n)", "kernel.ptx:2:32: n - 1000000 is -",
-          "invalid_launch");
-  refused("entry=k grid=1 block=(n / (n - n)) args=(x, y, out, n)", "kernel.ptx:2:40: ", "invalid_launch");
-  refused("entry=k grid=1 block=(2048) args=(x, y, out, n)", "at most 1024 threads", "invalid_launch");
+          "kernel.ptx:2:58: x is a tensor's address, and not for the kernel's parameter n of 32-bit integer");
+  refused("entry=k grid=1 block=1 args=(x, y, out, 4294967296 * n)", "kernel.ptx:2:58: 4294967296 * n is ");
+  refused("entry=k grid=(n - 1000000) block=1 args=(x, y, out, n)", "kernel.ptx:2:32: n - 1000000 is -");
+  refused("entry=k grid=1 block=(n / (n - n)) args=(x, y, out, n)", "kernel.ptx:2:40: ");
+  refused("entry=k grid=1 block=(2048) args=(x, y, out, n)", "at most 1024 threads");
   refused("entry=k grid=1 block=1 shared=300000 args=(x, y, out, n)",
-          "300000 bytes of dynamic shared memory are more than the 232448 it may use.", "invalid_launch");
+          "300000 bytes of dynamic shared memory are more than the 232448 it may use.");
   ExpectVerdict(kTable + std::string(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { frob; }\n"),
-                "not_compiled", "ptxas says");
+                "not_compiled", "The compiler says");
 }
 
 TEST(LaunchTable, PtxIsKnownByItsText) {

@@ -10,9 +10,7 @@
 #include "judge/compile/elf_tables.h"
 #include "judge/compile/entry_shim.h"
 #include "judge/compile/fast_compile.h"
-#include "judge/compile/launch_table.h"
 #include "judge/compile/nvcc_compile.h"
-#include "judge/compile/ptx_compile.h"
 #include "judge/compile/source_policy.h"
 #include "source_digest.h"  // made by the build
 
@@ -175,24 +173,12 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
 
 CompileOutcome Compiler::CompilePtx(const Problem& problem, const std::string& source) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto refused = [](const char* verdict, const std::string& why) {
-    CompileOutcome outcome;
-    outcome.verdict = verdict;
-    outcome.diagnosis = why + ".";
-    return outcome;
-  };
-  if (!options_.takes_ptx) {
-    return refused("unsupported",
-                   "A candidate in PTX is judged without a GPU, by evaluator_sim. For this evaluator define the launch "
-                   "function in CUDA C++");
-  }
-  if (source.find('\0') != std::string::npos) return refused("not_compiled", "The source holds a zero byte");
-  std::vector<TableLaunch> table;
-  try {
-    table = ReadLaunchTable(source, problem);
-  } catch (const Error& error) {
-    return refused("not_compiled", error.what());
-  }
+  CompileOutcome refused;
+  refused.verdict = "unsupported";
+  refused.diagnosis =
+      "A candidate in PTX is judged without a GPU, by evaluator_sim. For this evaluator define the launch function in "
+      "CUDA C++.";
+  if (!options_.takes_ptx) return refused;
   CompileKey key = KeyOf(problem, source, CandidateForm::kLaunch, false);
   key.route = "ptx";
   std::optional<CompileOutcome> outcome = cache_ ? cache_->Find(key) : std::nullopt;
@@ -201,10 +187,6 @@ CompileOutcome Compiler::CompilePtx(const Problem& problem, const std::string& s
     if (cache_) cache_->Keep(key, *outcome);
   }
   outcome->kernel.source = source;
-  for (const TableLaunch& launch : table) {
-    if (outcome->Succeeded() && !outcome->kernel.usage.contains(launch.entry))
-      outcome = refused("not_compiled", launch.place + ": the PTX has no entry '" + launch.entry + "'");
-  }
   outcome->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return std::move(*outcome);
 }
