@@ -40,6 +40,7 @@ KernelEvaluator::KernelEvaluator(const Options& options)
                  .library_directory = helper_directory_,
                  .count_host_code = true,
                  .cache_file = options.compile_cache,
+                 .takes_ptx = true,
                  .on_fallback = options.on_compile_fallback,
                  .stop = options.cancelled}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),

@@ -227,7 +227,7 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   const double floor = RooflineSeconds(problem, device_);
   evaluation->metrics.emplace_back("roofline_seconds", floor);
   evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);
-  AddTimeFacts({record, problem, device_, seconds, longest}, evaluation);
+  AddTimeFacts({record, problem, device_, seconds, longest, evaluator::OwnFileName(run.kernel.source)}, evaluation);
   if (seconds < kImplausible * floor) {
     return {"implausible", "Its modelled time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
                                " that the problem's traffic and arithmetic take on this device: it does less work than "

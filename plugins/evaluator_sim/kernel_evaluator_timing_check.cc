@@ -65,7 +65,7 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   }
   CallRecord record;
   const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
-  if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
+  if (Trouble trouble = run.Call(tensors, simt::Mode::kPlain, choice, &record))
     return record.out_of_budget
                ? NotTimed(run.open.checker != nullptr
                               ? "checker.cc needs the outputs of all blocks"

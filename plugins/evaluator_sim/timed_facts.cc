@@ -132,11 +132,11 @@ void AddLines(const TimedFacts& timed, Facts& facts) {
   for (size_t i = 0; i < timed.record.estimates.size(); ++i) {
     const simt::Counts& counts = timed.record.counts[i];
     for (const simt::LineTime& line : simt::TimeByLine(counts, timed.record.estimates[i], timed.device))
-      if (line.line > 0 && line.file.ends_with("kernel.cu")) times[{line.line, line.bound}] += line.seconds;
+      if (line.line > 0 && line.file.ends_with(timed.own_file)) times[{line.line, line.bound}] += line.seconds;
     if (counts.sampled_blocks == 0) continue;
     const double scale = static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
     for (const simt::LineDemand& line : counts.lines) {
-      if (!line.file.ends_with("kernel.cu")) continue;
+      if (!line.file.ends_with(timed.own_file)) continue;
       simt::Demand& demand = demands[line.line];
       for (double simt::Demand::*figure :
            {&simt::Demand::requests, &simt::Demand::sectors, &simt::Demand::ideal_sectors,

@@ -14,8 +14,9 @@ struct TimedFacts {
   const interpreter::CallRecord& record;
   const evaluator::Problem& problem;
   const simt::Device& device;
-  double seconds;  // of the call
-  size_t longest;  // index of the record's longest launch
+  double seconds;        // of the call
+  size_t longest;        // index of the record's longest launch
+  const char* own_file;  // the kernel's own file, whose lines are told
 };
 
 void AddTimeFacts(const TimedFacts& facts, evaluator::KernelEvaluation* evaluation);

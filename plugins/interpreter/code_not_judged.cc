@@ -11,6 +11,7 @@
 
 #include "cuda_source/lexer.h"
 #include "cuda_source/own_headers.h"
+#include "judge/compile/candidate_form.h"   // IsPtx
 #include "judge/compile/compiled_kernel.h"  // KernelName
 #include "judge/problem/random.h"
 
@@ -23,16 +24,21 @@ using simt::CodeNotRun;
 
 constexpr uint64_t kBeyondStream = ~uint64_t{17};  // SubKey index of the stream of these cases' inputs
 
-// The lines of the candidate's own files, which are named as it names them.
+// The lines of the candidate's own files, which are named as it names them. Those of PTX are of the files that it was
+// compiled from, where it tells.
 class OwnLines {
  public:
-  explicit OwnLines(const std::string& source) {
-    for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, "kernel.cu"))
+  explicit OwnLines(const std::string& source) : is_ptx_(evaluator::IsPtx(source)) {
+    for (const cuda_source::SourcePlace& place : cuda_source::PlacesOfLines(source, evaluator::OwnFileName(source)))
       own_.emplace(place.file, place.line);
   }
   std::vector<CodeNotRun::Line> Of(const std::vector<CodeNotRun::Line>& lines) const {
     std::vector<CodeNotRun::Line> found;
     for (const CodeNotRun::Line& line : lines) {
+      if (is_ptx_) {
+        if (line.line > 0) found.push_back({line.file.substr(line.file.rfind('/') + 1), line.line});
+        continue;
+      }
       const auto place = std::find_if(own_.begin(), own_.end(), [&](const std::pair<std::string, int>& one) {
         return one.second == line.line && line.file.ends_with(one.first);
       });
@@ -42,6 +48,7 @@ class OwnLines {
   }
 
  private:
+  const bool is_ptx_;
   std::set<std::pair<std::string, int>> own_;
 };
 

@@ -178,9 +178,7 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
   }
 }
 
-Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
-  Request request = {};
-  std::vector<uint8_t> payload;
+void DeviceSession::Reset() {
   instance_.ResetGlobals();  // as in a fresh process
   for (const auto& [address, owned] : owned_by_candidate_) memory_.Free(address);
   owned_by_candidate_.clear();
@@ -189,6 +187,12 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   for (const simt::KernelInfo& kernel : module_->kernels()) {
     shared_limits_.push_back(kDefaultSharedBytes - std::min(kDefaultSharedBytes, kernel.static_shared_bytes));
   }
+}
+
+Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
+  Request request = {};
+  std::vector<uint8_t> payload;
+  Reset();
   const std::vector<std::string> symbols = evaluator::UndefinedSymbols(object);
   pins_host_memory_ = std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) {
     return symbol == "cudaMallocHost" || symbol == "cudaHostAlloc";
@@ -243,8 +247,7 @@ bool DeviceSession::RestoreState() {
   return true;
 }
 
-Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,
-                            const BlockChoice& choice, CallRecord* record) {
+void DeviceSession::BeginCall(simt::Mode mode, const BlockChoice& choice, CallRecord* record) {
   mode_ = mode;
   block_choice_ = choice;
   instructions_left_ = choice.warp_instructions != 0 ? choice.warp_instructions : limits_.warp_instructions;
@@ -255,6 +258,24 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
   clock_ = {};
   in_flight_.Clear();
   trouble_ = {};
+}
+
+Trouble DeviceSession::Play(const std::vector<std::vector<uint8_t>>& launches, simt::Mode mode,
+                            const BlockChoice& choice, CallRecord* record) {
+  BeginCall(mode, choice, record);
+  for (size_t kernel = 0; kernel < shared_limits_.size(); ++kernel) {
+    const auto most = static_cast<uint32_t>(device_.shared_bytes_per_block);
+    shared_limits_[kernel] = most - std::min(most, module_->kernels()[kernel].static_shared_bytes);
+  }
+  for (size_t i = 0; i < launches.size() && !trouble_; ++i) Launch(launches[i]);
+  record->host_seconds = clock_.Idle();
+  record_ = nullptr;
+  return trouble_;
+}
+
+Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,
+                            const BlockChoice& choice, CallRecord* record) {
+  BeginCall(mode, choice, record);
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(),
                 arguments.size() * sizeof(uint64_t));
   Request request = {};

@@ -124,6 +124,13 @@ class DeviceSession {
   Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const BlockChoice& choice,
                CallRecord* record);
 
+  // Where there is no host code: makes the device as it is at a program's start.
+  void Reset();
+  // Makes the launches in place of a launch function: each a LaunchRequest and its kernel's parameter block. A kernel
+  // may use all of a block's shared memory.
+  Trouble Play(const std::vector<std::vector<uint8_t>>& launches, simt::Mode mode, const BlockChoice& choice,
+               CallRecord* record);
+
   // Remembers the contents of the candidate's own device memory (its variables and allocations), before a call in which
   // only some blocks run. Call it while no tensors are allocated.
   void KeepState();
@@ -132,6 +139,7 @@ class DeviceSession {
   bool RestoreState();
 
  private:
+  void BeginCall(simt::Mode mode, const BlockChoice& choice, CallRecord* record);
   // Serves requests until the worker sends `wanted`.
   Trouble ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload);
   void Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload);

@@ -9,6 +9,7 @@
 #include "cuda_source/own_headers.h"
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/device_session.h"
+#include "judge/compile/candidate_form.h"   // OwnFileName
 #include "judge/compile/compiled_kernel.h"  // KernelName
 
 namespace kgrpo::interpreter {
@@ -22,7 +23,8 @@ std::string DimText(const simt::Dim3& dim) {
 // source.
 std::string QuotedLine(const std::string& source, const simt::Finding& finding) {
   constexpr size_t kLongest = 100;
-  const std::vector<cuda_source::SourcePlace> places = cuda_source::PlacesOfLines(source, "kernel.cu");
+  const std::vector<cuda_source::SourcePlace> places =
+      cuda_source::PlacesOfLines(source, evaluator::OwnFileName(source));
   const auto place = std::find_if(places.begin(), places.end(), [&](const cuda_source::SourcePlace& one) {
     return one.line == finding.line && finding.file.ends_with(one.file);
   });
@@ -147,11 +149,12 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   if (config.grid.x > 2147483647u || config.grid.y > 65535 || config.grid.z > 65535) {
     return refuse(kCudaInvalidConfiguration, "a grid's y and z are at most 65535.");
   }
-  if (launch.dynamic_shared_bytes > shared_limits_[launch.kernel]) {
+  if (const uint32_t most = shared_limits_[launch.kernel]; launch.dynamic_shared_bytes > most) {
+    const bool raised = most + info.static_shared_bytes >= static_cast<uint32_t>(device_.shared_bytes_per_block);
     return refuse(kCudaInvalidValue,
                   std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory are more than the " +
-                      std::to_string(shared_limits_[launch.kernel]) +
-                      " it may use (cudaFuncSetAttribute raises that to 227 KiB less its static use).");
+                      std::to_string(most) + " it may use" +
+                      (raised ? "." : " (cudaFuncSetAttribute raises that to 227 KiB less its static use)."));
   }
   config.dynamic_shared_bytes = static_cast<uint32_t>(launch.dynamic_shared_bytes);
   const simt::KernelResources resources = ResourcesOf(kernel, config.dynamic_shared_bytes);

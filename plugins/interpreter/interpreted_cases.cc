@@ -99,8 +99,7 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
                               .unwritten_shared = unwritten_shared_,
                               .racing_reads = &racing_reads_,
                               .other_choices = (pass == Pass::kOtherOrder) != chooses_other_};
-  const Trouble trouble = loaded_.session.Call(*loaded_.worker, tensors.values(),
-                                               checked ? simt::Mode::kChecked : simt::Mode::kPlain, choice, &record);
+  const Trouble trouble = loaded_.Call(tensors, checked ? simt::Mode::kChecked : simt::Mode::kPlain, choice, &record);
   warp_instructions_ += record.warp_instructions;
   may_be_unused_ = record.may_be_unused && trouble.code == "uninitialised";
   host_timed_out_ = record.host_timed_out;

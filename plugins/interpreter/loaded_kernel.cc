@@ -9,7 +9,7 @@
 #include "cuda_source/conditionals.h"
 #include "cuda_source/lexer.h"
 #include "cuda_source/own_headers.h"
-#include "interpreter/tensors.h"
+#include "interpreter/launch_table.h"
 
 namespace kgrpo::interpreter {
 
@@ -45,7 +45,8 @@ std::shared_ptr<const simt::Module> ParsePtx(const Problem& problem, const Compi
     return nullptr;
   }
   try {
-    std::shared_ptr<const simt::Module> module = simt::Module::Parse(kernel.ptx);
+    std::shared_ptr<const simt::Module> module =
+        simt::Module::Parse(kernel.ptx, evaluator::IsPtx(kernel.source) ? evaluator::OwnFileName(kernel.source) : "");
     *trouble = evaluator::CheckVariables(module->GlobalBytes(), problem.allow_device_malloc);
     return *trouble ? nullptr : module;
   } catch (const Error& error) {
@@ -66,7 +67,18 @@ LoadedKernel::LoadedKernel(const Problem& problem, CompiledKernel compiled, std:
                .host_seconds = interpreter.host_seconds,
                .cancelled = interpreter.cancelled}) {}
 
+Trouble LoadedKernel::Call(const Tensors& tensors, simt::Mode mode, const BlockChoice& choice, CallRecord* record) {
+  if (worker) return session.Call(*worker, tensors.values(), mode, choice, record);
+  std::vector<std::vector<uint8_t>> launches;
+  if (Trouble trouble = MakeLaunches(kernel.source, session.module(), tensors, &launches)) return trouble;
+  return session.Play(launches, mode, choice, record);
+}
+
 Trouble LoadedKernel::Start() {
+  if (evaluator::IsPtx(kernel.source)) {
+    session.Reset();
+    return {};
+  }
   worker = workers.TakeAndReplace();
   return session.Load(*worker, kernel.object);
 }
@@ -86,7 +98,7 @@ std::vector<Expected> ReferenceOutputs(const Problem& problem, const CompiledKer
   require(loaded.Start());
   const Tensors tensors(loaded.session.memory(), problem, one, arguments);
   CallRecord record;
-  require(loaded.session.Call(*loaded.worker, tensors.values(), simt::Mode::kPlain, {}, &record));
+  require(loaded.Call(tensors, simt::Mode::kPlain, {}, &record));
   std::vector<Expected> expected(problem.parameters.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];

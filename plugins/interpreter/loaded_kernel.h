@@ -1,5 +1,5 @@
-// A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made
-// by an evaluator for one evaluation.
+// A compiled kernel beside an interpreted device: its host code in a sandboxed process, or a launch table in place of
+// host code, and its kernels' PTX parsed. Made by an evaluator for one evaluation.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "interpreter/device_session.h"
+#include "interpreter/tensors.h"  // Tensors
 #include "interpreter/worker_pool.h"
 #include "judge/compile/compiled_kernel.h"  // CompiledKernel
 #include "judge/inputs/inputs.h"            // Argument
@@ -40,13 +41,15 @@ struct LoadedKernel {
   // Takes a fresh process, which loads the object, and ends the one before. The device's variables are as at a
   // program's start.
   Trouble Start();
+  // Calls the launch function once, or makes the table's launches. `mode` and `choice` are how its kernels run.
+  Trouble Call(const Tensors& tensors, simt::Mode mode, const BlockChoice& choice, CallRecord* record);
   // Restores the device's state as it was at session.KeepState: without tensors, in the same process if that can be.
   Trouble Restore() { return session.RestoreState() ? Trouble{} : Start(); }
 
   const evaluator::CompiledKernel kernel;
   WorkerPool& workers;
   DeviceSession session;
-  std::unique_ptr<Worker> worker;
+  std::unique_ptr<Worker> worker;  // null where there is no host code
 };
 
 // The outputs of a problem's compiled reference kernel for these inputs, by parameter: the expected ones if a problem

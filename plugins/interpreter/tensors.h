@@ -38,6 +38,8 @@ class Tensors {
   // By parameter: a tensor's device address, a scalar's bytes. Then each tensor's extents, for candidates that take
   // tensors (judge/compile/candidate_form.h).
   const std::vector<uint64_t>& values() const { return values_; }
+  const evaluator::Problem& problem() const { return problem_; }
+  const evaluator::Bindings& size() const { return size_; }
   // The byte that output `i` was filled with.
   uint8_t Poison(size_t i) const;
   // The contents of tensor `i`, without the gaps between its rows.

@@ -21,7 +21,7 @@ Trouble TimingCalls::Call(simt::Mode mode, BlockChoice choice, CallRecord* recor
     *record = CallRecord();
     tensors_.reset();
     tensors_ = make_();
-    const Trouble trouble = loaded_.session.Call(*loaded_.worker, tensors_->values(), mode, choice, record);
+    const Trouble trouble = loaded_.Call(*tensors_, mode, choice, record);
     if (trouble.code != "race" || !record->may_be_unused || calls == kMostCalls) return trouble;
     racing_reads.resize(std::max(racing_reads.size(), record->racing_reads.size()));
     for (size_t l = 0; l < record->racing_reads.size(); ++l) racing_reads[l].Add(record->racing_reads[l]);

@@ -20,6 +20,7 @@ TEST(CandidateForm, IsToldByWhatTheSourceDefines) {
   EXPECT_EQ(FormOf("TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, Run);"), CandidateForm::kTvmFfi);
   EXPECT_EQ(FormOf("extern \"C\" int __tvm_ffi_run(void*, const TVMFFIAny*, int, TVMFFIAny*) {}"),
             CandidateForm::kTvmFfi);
+  EXPECT_EQ(FormOf("// a table\n.version 8.0\n.entry launch() { ret; }"), CandidateForm::kPtx);
 }
 
 TEST(CandidateForm, IsNotToldByCommentsStringsOrOtherFunctions) {
@@ -150,6 +151,12 @@ std::string TvmFfiSource(const std::string& parameters, const std::string& check
          "  for (int64_t i = 0; i < x.size(0); ++i)\n    static_cast<float*>(out.data_ptr())[i] = 2 * "
          "static_cast<float*>(x.data_ptr())[i] + static_cast<float*>(y.data_ptr())[i];\n}\n"
          "TVM_FFI_DLL_EXPORT_TYPED_FUNC(affine, Affine)\n#define int32_t broken\n#define Run broken\n";
+}
+
+TEST_F(CompiledForm, PtxIsForEvaluatorsThatTakeIt) {
+  const CompileOutcome outcome = Compile("// kgrpo launch: entry=k grid=1 block=1 args=()\n.version 8.0\n");
+  EXPECT_EQ(outcome.verdict, "unsupported");
+  EXPECT_THAT(outcome.diagnosis, HasSubstr("judged without a GPU, by evaluator_sim"));
 }
 
 TEST_F(CompiledForm, OfTvmFfiIsCalledWithAndWithoutScalars) {

@@ -199,7 +199,8 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
     }
     const size_t before = files.size();
     for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
-      if (entry.path().extension() == ".cu") files.push_back(entry.path().lexically_normal().string());
+      if (entry.path().extension() == ".cu" || entry.path().extension() == ".ptx")
+        files.push_back(entry.path().lexically_normal().string());
     }
     if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, word + ": the folder has no .cu file");
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());

@@ -28,15 +28,16 @@ std::string Xml(const std::string& text) {
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // The file and line that the diagnosis names first: "line 32", "own.cuh:2: ", "kernel.cu(4)". The kernel's own file is
-// called kernel.cu there.
+// called kernel.cu or kernel.ptx there.
 std::pair<std::string, int> PlaceOf(const ReportedKernel& kernel) {
-  static const std::regex kPlace(R"(\bline (\d{1,9})\b|([\w./-]+\.cuh?)(?::|\()(\d{1,9}))");
+  static const std::regex kPlace(R"(\bline (\d{1,9})\b|([\w./-]+\.(?:cuh?|ptx))(?::|\()(\d{1,9}))");
   std::smatch found;
   if (!std::regex_search(kernel.evaluation->diagnosis, found, kPlace)) return {kernel.file, 1};
   if (found[1].matched) return {kernel.file, std::stoi(found[1])};
   const size_t folder = kernel.file.rfind('/') + 1;  // 0 without one
   const std::string named = found[2];
-  return {named == "kernel.cu" ? kernel.file : kernel.file.substr(0, folder) + named, std::stoi(found[3])};
+  return {named == "kernel.cu" || named == "kernel.ptx" ? kernel.file : kernel.file.substr(0, folder) + named,
+          std::stoi(found[3])};
 }
 
 std::string RuleOf(const ReportedKernel& kernel) {

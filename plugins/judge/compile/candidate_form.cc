@@ -126,7 +126,21 @@ std::string TensorFunctionOf(const std::string& source, const Problem& problem) 
   return only.empty() ? own : only;
 }
 
+bool IsPtx(const std::string& source) {
+  static constexpr std::string_view kBegin = ".version";
+  size_t at = 0;
+  while ((at = source.find_first_not_of(" \t\r\n", at)) != std::string::npos) {
+    const bool line = source.compare(at, 2, "//") == 0;
+    if (!line && source.compare(at, 2, "/*") != 0) return source.compare(at, kBegin.size(), kBegin) == 0;
+    at = line ? source.find('\n', at) : source.find("*/", at + 2);
+    if (at == std::string::npos) return false;
+    at += line ? 1 : 2;
+  }
+  return false;
+}
+
 CandidateForm FormOf(const std::string& source, const std::string& entry) {
+  if (IsPtx(source)) return CandidateForm::kPtx;
   if (!ExportedFunctions(source).empty()) return CandidateForm::kTvmFfi;
   const std::string text = ActiveText(source);
   const std::vector<Token> tokens = Lex(text).tokens;

@@ -1,5 +1,5 @@
-// The forms that a candidate may have: our launch function, PyTorch's forward, or a TVM-FFI function. Says which one a
-// source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
+// The forms that a candidate may have: our launch function, PyTorch's forward, a TVM-FFI function, or PTX. Says which
+// one a source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,19 @@ enum class CandidateForm {
   kLaunch,  // extern "C" void launch(...)
   kTorch,   // torch::Tensor forward(torch::Tensor, ...); tensors are those of form_include/kgrpo/torch_tensor.h
   kTvmFfi,  // __tvm_ffi_NAME, as TVM_FFI_DLL_EXPORT_TYPED_FUNC defines it; on a GPU only
+  kPtx,     // PTX with a launch table (interpreter/launch_table.h); without a GPU only
 };
 
 // Returns the form of a source, by what its text defines and includes outside comments and strings. A source that
 // defines `entry` without tensors has the launch form.
 CandidateForm FormOf(const std::string& source, const std::string& entry = "launch");
+
+// Returns whether a source is PTX: its first text outside comments is a .version directive.
+bool IsPtx(const std::string& source);
+
+// What messages call a candidate's own file.
+inline constexpr char kPtxFile[] = "kernel.ptx";
+inline const char* OwnFileName(const std::string& source) { return IsPtx(source) ? kPtxFile : "kernel.cu"; }
 
 // Returns the function of a source in PyTorch's form that is judged: the problem's `entry` or `forward`, as the source
 // defines or PYBIND11_MODULE binds it; else the only one that is bound, or that no other one calls; else `entry`.

@@ -101,6 +101,7 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   if (source.starts_with(cuda_source::kByteOrderMark))  // text may come before it
     return Compile(problem, source.substr(cuda_source::kByteOrderMark.size()), reference_route);
   const CandidateForm form = FormOf(source, problem.entry);
+  if (form == CandidateForm::kPtx) return CompilePtx(problem, source);
   if (const std::string whole = problem.WithLauncher(source);
       form != CandidateForm::kTorch && whole.size() > source.size()) {
     CompileOutcome outcome = Compile(problem, whole, reference_route);
@@ -168,6 +169,26 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   }
   const std::string why = checked.WhyRefused(outcome->diagnosis);
   return refuse(std::move(*outcome), why);
+}
+
+CompileOutcome Compiler::CompilePtx(const Problem& problem, const std::string& source) {
+  const auto begin = std::chrono::steady_clock::now();
+  CompileOutcome refused;
+  refused.verdict = "unsupported";
+  refused.diagnosis =
+      "A candidate in PTX is judged without a GPU, by evaluator_sim. For this evaluator define the launch function in "
+      "CUDA C++.";
+  if (!options_.takes_ptx) return refused;
+  CompileKey key = KeyOf(problem, source, CandidateForm::kLaunch, false);
+  key.route = "ptx";
+  std::optional<CompileOutcome> outcome = cache_ ? cache_->Find(key) : std::nullopt;
+  if (!outcome) {
+    outcome = AssemblePtx(toolkit_, sandbox_, options_.compute_capability, source, options_.seconds, options_.stop);
+    if (cache_) cache_->Keep(key, *outcome);
+  }
+  outcome->kernel.source = source;
+  outcome->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return std::move(*outcome);
 }
 
 CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast) {

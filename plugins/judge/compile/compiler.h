@@ -34,6 +34,7 @@ class Compiler {
     bool count_host_code = false;        // objects call the counter of interpreter/client/host_code.cc
     std::string cache_file = {};         // keeps outcomes; "" for no cache
     std::optional<TvmFfi> tvm_ffi = {};  // absent if the evaluator runs no candidates in TVM-FFI's form
+    bool takes_ptx = false;              // the evaluator runs candidates in PTX's form
     // Called once, with the reason why the fast route left a source to nvcc: a run with many such sources is slow. [any
     // thread]
     std::function<void(const std::string& why)> on_fallback = {};
@@ -62,6 +63,7 @@ class Compiler {
   // Not in the other forms, whose headers run much host code that is not the candidate's.
   bool CountsHostCode(CandidateForm form) const { return options_.count_host_code && form == CandidateForm::kLaunch; }
   CompileKey KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const;
+  CompileOutcome CompilePtx(const Problem& problem, const std::string& source);
   CompileOutcome CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast);
 
   const CudaToolkit toolkit_;

@@ -27,6 +27,28 @@ constexpr char kAsNvrtc[] = "--sharedmem32=0";
 
 constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signal otherwise
 
+Subprocess::Result RunCompiler(const Sandbox& sandbox, SandboxCommand& command, double seconds,
+                               const std::function<bool()>& stop) {
+  command.cpu_seconds = static_cast<uint64_t>(seconds) + 1;
+  Subprocess::Result result =
+      Subprocess::Run(sandbox.Wrap(command), kWallOfProcessorTime * seconds, size_t{1} << 20, stop);
+  if (stop && stop()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+  if (result.exit_code == kLauncherFailed)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, command.argv[0] + " cannot be run in the sandbox: " + result.output);
+  return result;
+}
+
+void Diagnose(const Subprocess::Result& result, const std::string& scratch, CompileOutcome* outcome) {
+  outcome->verdict = "not_compiled";
+  if (result.timed_out || result.signal != 0 || (result.exit_code > 128 && result.exit_code != kPtxasRefuses)) {
+    outcome->transient = true;
+    outcome->diagnosis = "The compiler did not finish within its limits of time and memory.";
+  } else {
+    outcome->transient = FailedForTheMoment(result.output);
+    outcome->diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(result.output, scratch);
+  }
+}
+
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                            const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc,
                            const std::function<bool()>& stop) {
@@ -65,11 +87,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   command.readable = toolkit.readable;
   command.readable.push_back(library_directory);
   command.readable.insert(command.readable.end(), source.readable.begin(), source.readable.end());
-  command.cpu_seconds = static_cast<uint64_t>(seconds) + 1;
-  const Subprocess::Result result =
-      Subprocess::Run(sandbox.Wrap(command), kWallOfProcessorTime * seconds, size_t{1} << 20, stop);
-  if (stop && stop()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-
+  const Subprocess::Result result = RunCompiler(sandbox, command, seconds, stop);
   CompileOutcome outcome;
   outcome.kernel.route = "nvcc";
   if (result.Succeeded()) {
@@ -84,9 +102,6 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
     outcome.kernel.usage = UsageOf(cubin, outcome.kernel.ptx);
     return outcome;
   }
-  if (result.exit_code == kLauncherFailed) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "nvcc cannot be run in the sandbox: " + result.output);
-  }
   outcome.verdict = "not_compiled";
   // The linker refuses an object whose variables are larger than its address space.
   if (const std::string cubin = ReadWhole(cubin_path); !cubin.empty()) {
@@ -96,13 +111,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
       return outcome;
     }
   }
-  if (result.timed_out || result.signal != 0 || (result.exit_code > 128 && result.exit_code != kPtxasRefuses)) {
-    outcome.transient = true;
-    outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
-  } else {
-    outcome.transient = FailedForTheMoment(result.output);
-    outcome.diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(result.output, scratch.path());
-  }
+  Diagnose(result, scratch.path(), &outcome);
   return outcome;
 }
 
@@ -138,6 +147,32 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
   architecture += "a";
   CompileOutcome variant = compile();
   return !variant.Succeeded() || FitsPlainLimits(variant) ? variant : outcome;
+}
+
+CompileOutcome AssemblePtx(const CudaToolkit& toolkit, const Sandbox& sandbox, int compute_capability,
+                           const std::string& ptx, double seconds, const std::function<bool()>& stop) {
+  const ScratchFolder scratch(sandbox);
+  std::ofstream(scratch.path() + "/kernel.ptx", std::ios::binary) << ptx;
+  std::string architecture = "sm_" + std::to_string(compute_capability);
+  // PTX for an architecture's variant, such as sm_90a, is assembled for that one only.
+  for (const char* variant : {"a", "f"})
+    if (ptx.find(".target " + architecture + variant) != std::string::npos) architecture += variant;
+  SandboxCommand command;
+  command.argv = {toolkit.home + "/bin/ptxas", "-arch=" + architecture, "kernel.ptx", "-o", "kernel.cubin"};
+  command.environment = {"TMPDIR=" + scratch.path(), "LC_ALL=C"};
+  command.scratch = scratch.path();
+  command.readable = toolkit.readable;
+  const Subprocess::Result result = RunCompiler(sandbox, command, seconds, stop);
+  CompileOutcome outcome;
+  outcome.kernel.route = "ptx";
+  if (result.Succeeded()) {
+    outcome.kernel.ptx = ptx;
+    outcome.kernel.cubin = ReadWhole(scratch.path() + "/kernel.cubin");
+    outcome.kernel.usage = UsageOf(outcome.kernel.cubin, ptx);
+  } else {
+    Diagnose(result, scratch.path(), &outcome);
+  }
+  return outcome;
 }
 
 }  // namespace kgrpo::evaluator

@@ -35,4 +35,9 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
                                int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc,
                                const std::function<bool()>& stop = {});
 
+// Assembles PTX by ptxas, for its kernels' resources and machine code. The outcome has no object. Otherwise as
+// CompileWithNvcc.
+CompileOutcome AssemblePtx(const CudaToolkit& toolkit, const Sandbox& sandbox, int compute_capability,
+                           const std::string& ptx, double seconds, const std::function<bool()>& stop);
+
 }  // namespace kgrpo::evaluator

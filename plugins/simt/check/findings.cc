@@ -104,10 +104,14 @@ void NoteFact(Grid& grid, const std::string& fact, const std::string& more) {
   if (std::none_of(notes.begin(), notes.end(), known)) notes.push_back(fact + more);
 }
 
+// True for PTX that is the author's own text (Module::Parse's own_file): its lines may be of files in any language.
+bool MayBeOfAnyFile(const Program& program) { return !program.files.empty() && program.files.back().ends_with(".ptx"); }
+
 // ", line 3", or ", own.cuh:3" of a header; "" if the line is not known.
-std::string PlaceText(const Finding& finding) {
+std::string PlaceText(const Finding& finding, bool names_file) {
   if (finding.line <= 0) return "";
-  const bool header = finding.file.ends_with(".h") || finding.file.ends_with(".hpp") || finding.file.ends_with(".cuh");
+  const bool header =
+      names_file || finding.file.ends_with(".h") || finding.file.ends_with(".hpp") || finding.file.ends_with(".cuh");
   return header ? ", " + finding.file.substr(finding.file.rfind('/') + 1) + ":" + std::to_string(finding.line)
                 : ", line " + std::to_string(finding.line);
 }
@@ -123,8 +127,8 @@ Finding MakeFinding(const Grid& grid, uint32_t pc, const ThreadId& thread, Findi
   finding.thread = thread;
   finding.address = address;
   finding.array = std::move(array);
-  finding.message =
-      "kernel '" + finding.kernel + "'" + PlaceText(finding) + ": " + NameThread(finding.thread) + " " + text;
+  finding.message = "kernel '" + finding.kernel + "'" + PlaceText(finding, MayBeOfAnyFile(*grid.program)) + ": " +
+                    NameThread(finding.thread) + " " + text;
   return finding;
 }
 

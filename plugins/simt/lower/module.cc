@@ -7,15 +7,25 @@
 #include <unordered_map>
 
 #include "simt/lower/lowering.h"
+#include "simt/ptx/ptx_parser.h"
 #include "simt/state/program.h"
 
 namespace kgrpo::simt {
+namespace {
+
+KernelParameter::Kind KindOf(Type type) {
+  using Kind = KernelParameter::Kind;
+  if (type >= Type::kF16 && type <= Type::kF64) return Kind::kFloating;
+  return type >= Type::kU8 && type <= Type::kS64 ? Kind::kInteger : Kind::kBits;
+}
+
+}  // namespace
 
 Module::Module() = default;
 Module::~Module() = default;
 
-std::shared_ptr<const Module> Module::Parse(std::string_view ptx) {
-  const PtxModule syntax = ParsePtx(ptx);
+std::shared_ptr<const Module> Module::Parse(std::string_view ptx, std::string_view own_file) {
+  const PtxModule syntax = Parser(ptx, own_file).Run();
   std::shared_ptr<Module> module(new Module);
   module->program_ = std::make_unique<Program>();
   Program& program = *module->program_;
@@ -60,8 +70,8 @@ std::shared_ptr<const Module> Module::Parse(std::string_view ptx) {
     uint32_t offset = 0;
     for (const Variable& parameter : function.parameters) {
       offset = (offset + parameter.align - 1) / parameter.align * parameter.align;
-      info.parameters.push_back(
-          {std::string(parameter.name), offset, static_cast<uint32_t>(parameter.bytes), parameter.align});
+      info.parameters.push_back({std::string(parameter.name), offset, static_cast<uint32_t>(parameter.bytes),
+                                 parameter.align, KindOf(parameter.type)});
       offset += static_cast<uint32_t>(parameter.bytes);
     }
     info.parameter_bytes = offset;

@@ -20,6 +20,7 @@ struct KernelParameter {
   uint32_t offset = 0;  // bytes
   uint32_t size = 0;    // bytes
   uint32_t align = 0;
+  enum class Kind : uint8_t { kInteger, kFloating, kBits } kind = Kind::kBits;  // kBits: .b32, a struct
 };
 
 // One kernel (.entry).
@@ -50,7 +51,8 @@ class Module {
   // Parses the PTX text that nvcc or NVRTC emits. A kernel that uses a feature or an instruction that is not
   // interpreted is refused when it is launched (KernelInfo::refused). Throws kgrpo::Error: KGRPO_ERROR_UNSUPPORTED for
   // such a thing outside of functions, KGRPO_ERROR_INVALID for text that is not PTX.
-  static std::shared_ptr<const Module> Parse(std::string_view ptx);
+  // `own_file`, unless empty, names the text in places of instructions without a .loc.
+  static std::shared_ptr<const Module> Parse(std::string_view ptx, std::string_view own_file = {});
   ~Module();
 
   const std::vector<KernelInfo>& kernels() const { return kernels_; }

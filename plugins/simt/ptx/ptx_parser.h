@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,8 +17,13 @@ namespace kgrpo::simt {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lexer_(text) {
+  // `own_file`: as in Module::Parse.
+  explicit Parser(std::string_view text, std::string_view own_file = {}) : lexer_(text) {
     ScanFiles(text);
+    if (!own_file.empty() && module_.files.size() < 65535) {
+      own_file_ = static_cast<uint16_t>(module_.files.size());
+      module_.files.emplace_back(own_file);
+    }
     ScanNames(text);
   }
   PtxModule Run();
@@ -113,6 +119,7 @@ class Parser {
   bool video_ = false;       // within an instruction whose operands may name a part of a register
   std::string_view opcode_;  // of the instruction that is read
   SourceLine where_;
+  std::optional<uint16_t> own_file_;  // the text's own name, for instructions without a .loc
   // Labels of the names of copy and move constructors and assignments.
   std::unordered_set<std::string_view> copies_;
   // Places in headers and in such functions, by PlaceKey: the user's own line that they were last inlined at.

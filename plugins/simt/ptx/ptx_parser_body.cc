@@ -140,6 +140,7 @@ void Parser::Call(Statement& statement) {
 
 void Parser::Emit(Statement statement) {
   statement.where = where_;
+  if (where_.line == 0 && own_file_) statement.where = {*own_file_, statement.ptx_line};
   statement.no_unroll = no_unroll_;
   no_unroll_ = false;
   if (!pending_labels_.empty()) {

@@ -130,7 +130,8 @@ void Parser::Location() {
 bool Parser::IsHeader(uint16_t file) const {
   if (file >= module_.files.size()) return false;
   const std::string& name = module_.files[file];
-  return name.find("/include/") != std::string::npos || name.ends_with(".h") || name.ends_with(".hpp");
+  return name.find("/include/") != std::string::npos || name.find("/site-packages/") != std::string::npos ||
+         name.find("/dist-packages/") != std::string::npos || name.ends_with(".h") || name.ends_with(".hpp");
 }
 
 }  // namespace kgrpo::simt
