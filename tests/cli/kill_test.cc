@@ -35,14 +35,14 @@ std::string Pipeline() {
          "  - {plugin: trainer_grpo, steps: 4, options: {learning_rate: 1.0e-3, mini_batch_size: 4,\n"
          "     gradient_accumulation_steps: 1, shuffle: true, sync_ref_model: true,\n"
          "     ref_model_sync_steps: 1, advantage: (value - others_mean) / (batch_std + 1e-4),\n"
-         "     off_policy_mask_threshold: 0.01, old_logprobs: recomputed, importance_sampling_correction: token_truncate}}\n"
+         "     off_policy_mask_threshold: 0.01, old_logprobs: recomputed, importance_sampling_correction: "
+         "token_truncate}}\n"
          "problems: {train: [" +
-         problems + "transpose, " + problems +
-         "row_norms], heldout: [" +
-         problems +
+         problems + "transpose, " + problems + "row_norms], heldout: [" + problems +
          "dot_product]}\n"
          "evaluation: {every: 2, episodes: 2, at_start: true}\n"
-         "loop: {batch_size: 4, rounds: 2, max_staleness: 1, generation_batch: 2, workers: 1, sampling: {max_new_tokens: 8}}\n"
+         "loop: {batch_size: 4, rounds: 2, max_staleness: 1, generation_batch: 2, workers: 1, sampling: "
+         "{max_new_tokens: 8}}\n"
          "prompt: {user: 'suggest for {{problem.family}}:'}\n"
          "checkpoint: {every: 2, keep_last: 2, keep_best: 1, final: best}\n";
 }
