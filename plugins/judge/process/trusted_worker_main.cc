@@ -114,6 +114,7 @@ Parts Call(const Parts& request) {
   if (!MapMemory(limits.memory_bytes, ValuesOf<TrustedPlace>(request.at(3))))
     return {"cannot be called: no memory", ""};
   std::vector<void*> tensors;
+  tensors.reserve(g_places.size());
   for (const TrustedPlace& place : g_places) tensors.push_back(place.data == 0 ? nullptr : g_memory + place.data);
   LimitProcessorTime(limits.processor_seconds);
   g_words.clear();
