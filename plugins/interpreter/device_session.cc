@@ -172,8 +172,11 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
     host_seconds_left_ = std::max(0.0, host_seconds_left_ - waited);
     copying_seconds_ += spent;
     if (copying_seconds_ > limits_.host_seconds || processor_seconds_ > limits_.processor_seconds) {
-      return {"timeout", "The host code's copies and memsets did not end within " +
-                             std::to_string(static_cast<int>(limits_.host_seconds)) + " seconds of processor time."};
+      const bool copies = copying_seconds_ > limits_.host_seconds;
+      const double most = copies ? limits_.host_seconds : limits_.processor_seconds;
+      return {"timeout", std::string(copies ? "The host code's copies and memsets" : "Its calls") +
+                             " did not end within " + std::to_string(static_cast<int>(most)) +
+                             " seconds of processor time."};
     }
   }
 }
@@ -267,7 +270,12 @@ Trouble DeviceSession::Play(const std::vector<std::vector<uint8_t>>& launches, s
     const auto most = static_cast<uint32_t>(device_.shared_bytes_per_block);
     shared_limits_[kernel] = most - std::min(most, module_->kernels()[kernel].static_shared_bytes);
   }
-  for (size_t i = 0; i < launches.size() && !trouble_; ++i) Launch(launches[i]);
+  for (size_t i = 0; i < launches.size() && !trouble_; ++i) {
+    ThrowIfCancelled();
+    const double before = ThreadSeconds();
+    Launch(launches[i]);
+    processor_seconds_ += ThreadSeconds() - before;
+  }
   record->host_seconds = clock_.Idle();
   record_ = nullptr;
   return trouble_;

@@ -51,7 +51,6 @@ constexpr uint64_t kSlowest = 6, kOwnNanoseconds = 8'000;
 
 uint64_t g_resumed = 0;    // the thread's processor time when the candidate's code went on
 uint64_t g_processor = 0;  // what that code took since the last request
-bool g_stopped = false;    // the runtime runs for it
 
 uint64_t ThreadNanoseconds() {
   timespec now = {};
@@ -72,7 +71,6 @@ void StopClock() {
 
 void kgrpo::interpreter::Spend(const char* call, double parts) {
   StopClock();
-  g_stopped = true;
   const CallPrice* price = FindCallPrice(call);
   if (price != nullptr) g_spent += static_cast<uint64_t>(price->nanoseconds + price->of_each * parts);
 }
@@ -82,7 +80,7 @@ extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* mor
   const std::lock_guard<std::mutex> lock(ConnectionMutex());
   const uint64_t code = TakeHostCode();
   g_spent += Beyond(code, kFreeNanoseconds);
-  if (!g_stopped && request.continues == 0) StopClock();
+  if (request.continues == 0) StopClock();
   request.unexplained = Beyond(std::exchange(g_processor, 0), kSlowest * code + kOwnNanoseconds);
   request.continues |= static_cast<uint32_t>(std::min<uint64_t>(g_spent.exchange(0) / 10, INT32_MAX)) << 1;
   WriteAll(&request, sizeof request);
@@ -99,6 +97,5 @@ extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* mor
     left -= part;
   }
   g_resumed = ThreadNanoseconds();
-  g_stopped = false;
   return reply;
 }

@@ -65,8 +65,9 @@ void CheckObject(const Problem& problem, const std::string& source, CandidateFor
     return;
   }
   std::string why = CheckSymbols(outcome->kernel.undefined);
-  if (counted && std::none_of(outcome->kernel.undefined.begin(), outcome->kernel.undefined.end(),
-                              [](const std::string& symbol) { return symbol.starts_with(kHostCodeCounter); }))
+  if (counted &&
+      std::none_of(outcome->kernel.undefined.begin(), outcome->kernel.undefined.end(),
+                   [](const std::string& symbol) { return symbol.substr(0, symbol.find('@')) == kHostCodeCounter; }))
     why = std::string("The host code defines ") + kHostCodeCounter + ", which is not allowed";
   if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome->kernel.undefined);
   if (why.empty()) return;
@@ -101,6 +102,12 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   if (source.starts_with(cuda_source::kByteOrderMark))  // text may come before it
     return Compile(problem, source.substr(cuda_source::kByteOrderMark.size()), reference_route);
   const CandidateForm form = FormOf(source, problem.entry);
+  CompileOutcome refused;
+  if (source.find('\0') != std::string::npos) {
+    refused.verdict = "not_compiled";
+    refused.diagnosis = "The source holds a zero byte.";
+    return refused;
+  }
   if (form == CandidateForm::kPtx) return CompilePtx(problem, source);
   if (const std::string whole = problem.WithLauncher(source);
       form != CandidateForm::kTorch && whole.size() > source.size()) {
@@ -130,12 +137,6 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;
   };
-  CompileOutcome refused;
-  if (source.find('\0') != std::string::npos) {
-    refused.verdict = "not_compiled";
-    refused.diagnosis = "The source holds a zero byte.";
-    return timed(refused);
-  }
   if (const std::string why = WhyNotForm(form, problem, options_.tvm_ffi); !why.empty()) {
     refused.verdict = "unsupported";
     refused.diagnosis = why + ".";

@@ -194,7 +194,10 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
     std::string instances;
     if (!host.object.empty()) {
       for (const std::string& function : DefinedFunctions(host.object)) {
-        if (function.starts_with("_Z") && Demangled(function).empty()) {
+        const bool may_be_instance =
+            std::any_of(split.kernel_templates.begin(), split.kernel_templates.end(),
+                        [&](const std::string& name) { return function.find(name) != std::string::npos; });
+        if (may_be_instance && function.starts_with("_Z") && Demangled(function).empty()) {
           *why = "its host code: the name of a function's instance may be too long";
           return std::nullopt;
         }

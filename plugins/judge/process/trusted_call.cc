@@ -22,8 +22,7 @@ namespace {
 
 using process::Descriptor, process::Helper, process::Subprocess;
 
-constexpr double kWall = 5;  // of processor time, on a busy machine
-constexpr double kLoadSeconds = 60;
+constexpr double kWall = 5;                      // of processor time, on a busy machine
 constexpr double kEndSeconds = 5;                // for a worker that gave no answer to be gone
 constexpr size_t kKeptBytes = size_t{32} << 20;  // of memory between two calls
 
@@ -37,9 +36,11 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  bool HasEnded() { return helper_.process().Wait(0).has_value(); }
+
   // Null once the worker has ended: it must not be used again.
   std::optional<std::string> Load(const std::string& library) {
-    const auto answer = helper_.Ask({"load", library}, kLoadSeconds);
+    const auto answer = helper_.Ask({"load", library}, kWall * kTrustedLoadSeconds);
     return answer && answer->size() == 1 ? std::optional((*answer)[0]) : std::nullopt;
   }
 
@@ -137,18 +138,26 @@ process::ProcessPool<Worker>& Pool() {
   return pool;
 }
 
+// The system may have ended one that waited.
+std::unique_ptr<Worker> TakeWorker() {
+  std::unique_ptr<Worker> worker = Pool().Take();
+  while (worker->HasEnded()) worker = Pool().Take();
+  return worker;
+}
+
 }  // namespace
 
 CallEnd CallTrusted(const std::string& library, const TrustedCall& call) {
-  std::unique_ptr<Worker> worker = Pool().Take();
+  std::unique_ptr<Worker> worker = TakeWorker();
   bool alive = false;
   CallEnd end = worker->Call(library, call, &alive);
-  if (alive) Pool().Add(std::move(worker));
+  if (end.failure.starts_with(kCannotBeCalled)) throw Error(KGRPO_ERROR_UNAVAILABLE, library + " " + end.failure);
+  if (alive && !call.last) Pool().Add(std::move(worker));
   return end;
 }
 
 std::string LoadTrusted(const std::string& library) {
-  std::unique_ptr<Worker> worker = Pool().Take();
+  std::unique_ptr<Worker> worker = TakeWorker();
   const std::optional<std::string> why = worker->Load(library);
   if (!why) return "its initialisation ends the process, or takes a minute";
   Pool().Add(std::move(worker));

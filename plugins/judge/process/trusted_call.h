@@ -25,6 +25,7 @@ struct TrustedCall {
   std::vector<int64_t> wholes;
   bool at_end = true;         // each copy ends where a page ends; otherwise it begins where a page begins
   int processor_seconds = 0;  // the limit; five times that of wall clock
+  bool last = false;          // the process serves no further call: what it reads may be hostile
 };
 
 // How a call ended.
@@ -56,5 +57,7 @@ struct TrustedLimits {
 };
 inline constexpr int kTrustedMemory = 4;  // the worker's descriptor
 inline constexpr size_t kTrustedPage = 4096;
+inline constexpr int kTrustedLoadSeconds = 60;
+inline constexpr char kCannotBeCalled[] = "cannot be called: ";  // a failure that is not the function's begins with it
 
 }  // namespace kgrpo::evaluator

@@ -21,7 +21,7 @@
 namespace {
 
 using kgrpo::evaluator::TrustedLimits, kgrpo::evaluator::TrustedPlace, kgrpo::evaluator::kTrustedMemory,
-    kgrpo::evaluator::kTrustedPage;
+    kgrpo::evaluator::kTrustedPage, kgrpo::evaluator::kTrustedLoadSeconds, kgrpo::evaluator::kCannotBeCalled;
 using Parts = std::vector<std::string>;
 using Function = void (*)(void** tensors, const double* reals, const int64_t* wholes,
                           void (*say)(const char*, unsigned long));
@@ -60,8 +60,8 @@ bool MapMemory(size_t bytes, const std::vector<TrustedPlace>& places) {
   const auto same = [](const TrustedPlace& a, const TrustedPlace& b) { return a.begin == b.begin && a.end == b.end; };
   const bool as_before =
       bytes == g_bytes && std::equal(places.begin(), places.end(), g_places.begin(), g_places.end(), same);
-  g_places = places;
   if (as_before) return true;
+  g_places = places;
   if (bytes != g_bytes) {
     if (g_memory != nullptr) munmap(g_memory, g_bytes);
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, kTrustedMemory, 0);
@@ -74,6 +74,7 @@ bool MapMemory(size_t bytes, const std::vector<TrustedPlace>& places) {
     done = mprotect(g_memory + place.begin, kTrustedPage, PROT_NONE) == 0 &&
            mprotect(g_memory + place.end - kTrustedPage, kTrustedPage, PROT_NONE) == 0;
   }
+  if (!done) g_places.clear();
   return done;
 }
 
@@ -105,18 +106,18 @@ void* Library(const std::string& path) {
 }
 
 Parts Call(const Parts& request) {
+  const TrustedLimits limits = ValuesOf<TrustedLimits>(request.at(6)).at(0);
+  LimitProcessorTime(limits.processor_seconds);
   void* library = Library(request.at(1));
   void* symbol = library == nullptr ? nullptr : dlsym(library, request.at(2).c_str());
-  if (symbol == nullptr) return {std::string("cannot be called: ") + dlerror(), ""};
+  if (symbol == nullptr) return {kCannotBeCalled + std::string(dlerror()), ""};
   const auto reals = ValuesOf<double>(request.at(4));
   const auto wholes = ValuesOf<int64_t>(request.at(5));
-  const TrustedLimits limits = ValuesOf<TrustedLimits>(request.at(6)).at(0);
   if (!MapMemory(limits.memory_bytes, ValuesOf<TrustedPlace>(request.at(3))))
-    return {"cannot be called: no memory", ""};
+    return {std::string(kCannotBeCalled) + "no memory", ""};
   std::vector<void*> tensors;
   tensors.reserve(g_places.size());
   for (const TrustedPlace& place : g_places) tensors.push_back(place.data == 0 ? nullptr : g_memory + place.data);
-  LimitProcessorTime(limits.processor_seconds);
   g_words.clear();
   try {
     reinterpret_cast<Function>(symbol)(tensors.data(), reals.data(), wholes.data(), &Say);
@@ -140,6 +141,7 @@ int main() {
   Parts request;
   while (kgrpo::process::ReadFrames(kSocket, &request, -1)) {
     const bool load = request.at(0) == "load";
+    if (load) LimitProcessorTime(kTrustedLoadSeconds);
     const Parts answer = !load ? Call(request) : Parts{Library(request.at(1)) == nullptr ? dlerror() : ""};
     if (!kgrpo::process::WriteFrames(kSocket, answer)) break;
   }
