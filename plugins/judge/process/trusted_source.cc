@@ -76,7 +76,7 @@ void Compile(const TrustedSource& source, const std::string& compiler, const fs:
 }
 
 // In place of a cache folder that others can write to.
-fs::path PrivateFolder() {
+fs::path MakePrivateFolder() {
   std::string folder = (fs::temp_directory_path() / "kgrpo-oracle-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
     throw Error(KGRPO_ERROR_UNAVAILABLE, folder + ": cannot be made: " + std::strerror(errno));
@@ -94,16 +94,16 @@ TrustedLibrary::TrustedLibrary(const TrustedSource& source) {
   fs::path folder = fs::path(source.cache_directory) / "oracles";
   fs::create_directories(folder);
   const bool shared = !IsOwnFolder(folder.string());
-  if (shared) folder = private_folder_ = PrivateFolder();
+  if (shared) folder = private_folder_.path = MakePrivateFolder();
   path_ = (folder / (build_ + ".so")).string();
   if (!MayBeLoaded(path_)) Compile(source, compiler, path_);
   if (const std::string why = LoadTrusted(path_); !why.empty())
     throw Error(KGRPO_ERROR_INVALID, source.file + ": cannot be loaded; it must define " + source.defines + ": " + why);
 }
 
-TrustedLibrary::~TrustedLibrary() {
+TrustedLibrary::PrivateFolder::~PrivateFolder() {
   std::error_code code;
-  if (!private_folder_.empty()) fs::remove_all(private_folder_, code);
+  if (!path.empty()) fs::remove_all(path, code);
 }
 
 }  // namespace kgrpo::evaluator

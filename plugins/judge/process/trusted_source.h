@@ -21,7 +21,6 @@ class TrustedLibrary {
   // computes are the same on every machine. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does
   // not compile, Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names). [any thread]
   explicit TrustedLibrary(const TrustedSource& source);
-  ~TrustedLibrary();
   TrustedLibrary(const TrustedLibrary&) = delete;
   TrustedLibrary& operator=(const TrustedLibrary&) = delete;
 
@@ -32,7 +31,11 @@ class TrustedLibrary {
 
  private:
   std::string build_, path_;
-  std::string private_folder_;  // in place of a cache folder that others can write to; empty: none
+  // In place of a cache folder that others can write to: removed with this object, also where making it fails.
+  struct PrivateFolder {
+    std::string path;
+    ~PrivateFolder();
+  } private_folder_;
 };
 
 }  // namespace kgrpo::evaluator

@@ -1,4 +1,4 @@
-// What a person calls a function of C++: its name and types from the linker's name, which a candidate may have chosen.
+// Turns a linker's name into the name of the C++ function. A candidate may have chosen the linker's name.
 #pragma once
 
 #include <cxxabi.h>
@@ -8,8 +8,8 @@
 
 namespace kgrpo {
 
-// "k(float const*)" of "_Z1kPKf"; "" of a name that is none of C++'s, or may stand for too long a text: a part that is
-// named again, as "S0_" or "T_", can double it each time.
+// Returns "k(float const*)" for "_Z1kPKf". Returns "" for a name that is not of C++ or whose text may be too long: each
+// repeated part, such as "S0_" or "T_", can double it.
 inline std::string Demangled(const std::string& linker_name) {
   constexpr size_t kLongest = 1024, kMostRepeats = 12;
   if (!linker_name.starts_with("_Z") || linker_name.size() > kLongest) return "";
