@@ -78,7 +78,7 @@ class KernelEvaluator : public evaluator::Backend {
   Trouble Time(Run& run, KernelEvaluation* evaluation);
   static interpreter::TimingCalls CallsOn(Run& run, std::shared_ptr<const TimingInputs> inputs);
   Trouble RunTimed(Run& run, TimedCall* timed);
-  Trouble CheckHost(Run& run, double unexplained, double seconds);
+  Trouble CheckHost(Run& run, const CallRecord& first, double seconds);
   Trouble CheckWholeNumbers(Run& run);
   Trouble TryFurtherSizes(Run& run, KernelEvaluation* evaluation);
   Trouble NotTimed(const std::string& why) const;
