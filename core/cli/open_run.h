@@ -5,8 +5,8 @@
 
 #include "cli/ranked_run.h"
 #include "cli/session.h"
+#include "config/findings.h"
 #include "config/pipeline.h"
-#include "loop/findings.h"
 #include "loop/run_problems.h"
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 #ifndef KGRPO_LOOP_BEST_KERNELS_H
 #define KGRPO_LOOP_BEST_KERNELS_H
 
-#include "loop/parts.h"
+#include "base/worker_pool.h"
 #include "loop/problem_set.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 #include <condition_variable>

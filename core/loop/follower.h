@@ -4,9 +4,9 @@
 #define KGRPO_LOOP_FOLLOWER_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/ranks.h"
 #include "loop/run_problems.h"
+#include "plugin/parts.h"
 
 namespace kgrpo {
 

@@ -3,9 +3,9 @@
 #ifndef KGRPO_LOOP_RUN_CONFIG_H
 #define KGRPO_LOOP_RUN_CONFIG_H
 
+#include "config/findings.h"
 #include "config/pipeline.h"
-#include "loop/findings.h"
-#include "loop/parts.h"
+#include "plugin/parts.h"
 
 #include <cstdint>
 #include <string>

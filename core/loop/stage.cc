@@ -1,5 +1,6 @@
 #include "loop/stage.h"
 
+#include "base/files.h"
 #include "loop/coder_cost.h"
 #include "loop/draws.h"
 #include "loop/ranks.h"
@@ -8,7 +9,6 @@
 #include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "loop/wire.h"
-#include "store/files.h"
 
 #include <kgrpo/sdk/error.h>
 

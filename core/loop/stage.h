@@ -7,9 +7,9 @@
 #include "config/pipeline.h"
 #include "loop/demonstrations.h"
 #include "loop/metrics.h"
-#include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
+#include "plugin/parts.h"
 #include "store/database.h"
 #include "store/records.h"
 

@@ -2,7 +2,7 @@
 #ifndef KGRPO_LOOP_STOPWATCH_H
 #define KGRPO_LOOP_STOPWATCH_H
 
-#include "loop/parts.h"
+#include "plugin/parts.h"
 
 #include <chrono>
 

@@ -1,8 +1,9 @@
 #include "store/kernels.h"
 
+#include <kgrpo/support/dump_json.h>
+#include <kgrpo/support/evaluation_json.h>
 #include <kgrpo/support/sha256.h>
-#include "store/files.h"
-#include "store/json.h"
+#include "base/files.h"
 
 namespace kgrpo {
 

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files.h"
 #include "config/node.h"
 #include "loop/statistics.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/readable.h"
 #include "store/schema.h"
 

@@ -11,11 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/evaluation_text.h>
 #include <kgrpo/support/number_text.h>  // Format, FormatSeconds
 #include "base/cancel.h"
 #include "base/default_plugins.h"
+#include "base/files.h"  // WriteFileAtomically
 #include "base/log.h"
+#include "base/worker_pool.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "common/output_file.h"
@@ -24,9 +27,6 @@
 #include "cuda_source/own_headers.h"
 #include "eval/kernel_reports.h"
 #include "eval/kernel_text.h"
-#include "loop/worker_pool.h"
-#include "store/files.h"  // WriteFileAtomically
-#include "store/json.h"   // DumpJson
 
 namespace kgrpo::cli {
 namespace {

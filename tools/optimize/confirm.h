@@ -3,9 +3,9 @@
 #define KGRPO_OPTIMIZE_CONFIRM_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "optimize/optimize.h"
+#include "plugin/parts.h"
 
 #include <cstdint>
 #include <string>

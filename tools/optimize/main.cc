@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include <kgrpo/support/closest.h>      // JoinedText
+#include <kgrpo/support/closest.h>  // JoinedText
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/sha256.h>
 #include "base/console.h"
+#include "base/files.h"
 #include "base/wall_clock.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
@@ -29,8 +31,6 @@
 #include "optimize/confirm.h"
 #include "optimize/optimize.h"
 #include "store/database.h"
-#include "store/files.h"
-#include "store/json.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {

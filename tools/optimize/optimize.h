@@ -7,11 +7,11 @@
 #ifndef KGRPO_OPTIMIZE_OPTIMIZE_H
 #define KGRPO_OPTIMIZE_OPTIMIZE_H
 
+#include "base/worker_pool.h"
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "loop/rollout.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 #include <cstdint>

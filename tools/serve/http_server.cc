@@ -1,6 +1,7 @@
 #include "serve/http_server.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -45,7 +46,7 @@ int MillisecondsUntil(Clock::time_point end) {
 
 std::string Body(const std::string& code, const std::string& message) {
   const nlohmann::ordered_json json = {{"error", {{"code", code}, {"message", message}}}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return DumpJson(json) + "\n";
 }
 
 std::string SecondsText(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }

@@ -1,4 +1,4 @@
-#include "loop/findings.h"
+#include "config/findings.h"
 
 #include "base/cancel.h"
 
