@@ -3,7 +3,7 @@
 #ifndef KGRPO_PLUGIN_SINKS_H
 #define KGRPO_PLUGIN_SINKS_H
 
-#include <kgrpo/evaluator_tools.h>
+#include <kgrpo/draft/evaluator_tools.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>

@@ -117,7 +117,8 @@ const kgrpo_observer_interface kRecorder = {sizeof(kgrpo_observer_interface),
                                             Round,
                                             Step,
                                             Checkpoint,
-                                            End};
+                                            End,
+                                            /*get_extension=*/nullptr};
 
 const kgrpo_host kNoHost = {};
 

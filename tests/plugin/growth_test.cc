@@ -87,7 +87,8 @@ TEST_F(InstancesTest, ARewardTakesAHistoryThatIsLongerThanItKnows) {
         }
         return nullptr;
       },
-      nullptr};
+      nullptr,
+      /*get_extension=*/nullptr};
   Longer<kgrpo_evaluation> first, third;
   first.known.seconds = 1.5;
   third.known.seconds = 4;
