@@ -197,6 +197,12 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
         "which the time model cannot predict. Remove the clock reads."};
   }
 
+  if (run.of_triton && options_.device.starts_with("h") && run.kernel.ptx.find("\tmma.sync") != std::string::npos) {
+    return {"not_timed",
+            "It is correct at all correctness sizes, but was not timed: Triton compiles tl.dot for " + device_.name +
+                " to instructions (wgmma) that are not interpreted. Choose a device such as rtx4090 or a100, or "
+                "evaluate it on a GPU."};
+  }
   for (const simt::Counts& counts : record.counts) {
     if (counts.unpriced <= kMostUnpriced * counts.issued) continue;
     std::ostringstream text;

@@ -199,7 +199,7 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
     }
     const size_t before = files.size();
     for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
-      if (entry.path().extension() == ".cu" || entry.path().extension() == ".ptx")
+      if (const auto kind = entry.path().extension(); kind == ".cu" || kind == ".ptx" || kind == ".py")
         files.push_back(entry.path().lexically_normal().string());
     }
     if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, word + ": the folder has no .cu file");

@@ -103,6 +103,11 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     return Compile(problem, source.substr(cuda_source::kByteOrderMark.size()), reference_route);
   const CandidateForm form = FormOf(source, problem.entry);
   CompileOutcome refused;
+  if (IsTriton(source)) {
+    refused.verdict = "unsupported";
+    refused.diagnosis = "A candidate in Triton is judged without a GPU, by evaluator_sim.";
+    return refused;
+  }
   if (source.find('\0') != std::string::npos) {
     refused.verdict = "not_compiled";
     refused.diagnosis = "The source holds a zero byte.";
