@@ -12,6 +12,7 @@
 
 #include <kgrpo/support/closest.h>  // JoinedText
 #include <kgrpo/support/dump_json.h>
+#include <kgrpo/support/evaluation_json.h>
 #include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/sha256.h>
 #include "base/console.h"
