@@ -12,7 +12,8 @@
 #include "judge/compile/fast_compile.h"
 #include "judge/compile/nvcc_compile.h"
 #include "judge/compile/source_policy.h"
-#include "source_digest.h"  // made by the build
+#include "judge/compile/triton_recorder.h"  // IsTriton
+#include "source_digest.h"                  // made by the build
 
 namespace kgrpo::evaluator {
 namespace {

@@ -23,7 +23,7 @@ using process::Subprocess;
 
 constexpr int kUnsupported = 3, kOwnMistake = 4;  // record_triton.py's exit codes
 constexpr size_t kMostOutput = size_t{1} << 20;
-constexpr double kWallOfProcessorTime = 4, kSecondsToAsk = 60;
+constexpr double kWallOfRecording = 4, kSecondsToAsk = 60;
 
 constexpr const char* kAsk =
     "import sys, sysconfig, os\n"
@@ -128,7 +128,7 @@ std::string TritonRecorder::Record(const Problem& problem, const std::string& so
   command.readable.push_back(folder);
   command.cpu_seconds = static_cast<uint64_t>(options_.seconds) + 1;
   const Subprocess::Result result =
-      Subprocess::Run(sandbox_.Wrap(command), kWallOfProcessorTime * options_.seconds, kMostOutput, options_.stop);
+      Subprocess::Run(sandbox_.Wrap(command), kWallOfRecording * options_.seconds, kMostOutput, options_.stop);
   if (options_.stop && options_.stop()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
   if (result.exit_code == kLauncherFailed)
     throw Error(KGRPO_ERROR_UNAVAILABLE, python_ + " cannot be run in the sandbox: " + result.output);
