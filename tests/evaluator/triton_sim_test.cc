@@ -9,8 +9,8 @@
 namespace kgrpo::evaluator_sim {
 namespace {
 
-constexpr char kImports[] = "import torch\nimport triton\nimport triton.language as tl\n\n\n";
-constexpr char kAffineKernel[] = R"(@triton.jit
+constexpr char kTritonImports[] = "import torch\nimport triton\nimport triton.language as tl\n\n\n";
+constexpr char kTritonKernel[] = R"(@triton.jit
 def affine(x, y, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
@@ -18,11 +18,11 @@ def affine(x, y, out, n, BLOCK: tl.constexpr):
 
 
 )";
-constexpr char kAffineLaunch[] = R"(def launch(x, y, out, n):
+constexpr char kTritonLaunch[] = R"(def launch(x, y, out, n):
     affine[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=256)
 )";
 
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+std::string Edited(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
@@ -55,17 +55,17 @@ class TritonFormTest : public KernelEvaluatorTest {
   static inline bool has_triton_ = false;
 };
 
-const std::string kAffine = std::string(kImports) + kAffineKernel + kAffineLaunch;
+const std::string kTriton = std::string(kTritonImports) + kTritonKernel + kTritonLaunch;
 
 TEST(TritonForm, IsKnownByItsImportAndItsLaunch) {
-  EXPECT_TRUE(evaluator::IsTriton(kAffine));
+  EXPECT_TRUE(evaluator::IsTriton(kTriton));
   EXPECT_TRUE(evaluator::IsTriton("from triton import jit\ndef launch(x):\n  pass\n"));
   EXPECT_FALSE(evaluator::IsTriton("// import triton\nvoid launch() {}\n"));
-  EXPECT_FALSE(evaluator::IsTriton(kImports));
+  EXPECT_FALSE(evaluator::IsTriton(kTritonImports));
 }
 
 TEST_F(TritonFormTest, AKernelIsJudgedAndTimed) {
-  const KernelEvaluation evaluation = JudgeAffine(kAffine);
+  const KernelEvaluation evaluation = JudgeAffine(kTriton);
   EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
   EXPECT_GT(evaluation.seconds, 2e-6);  // 12 MiB
   EXPECT_LT(evaluation.seconds, 2e-5);
@@ -77,18 +77,17 @@ TEST_F(TritonFormTest, StylesOfLaunches) {
       "key=['n'])\n";
   const std::string body = "    affine[(triton.cdiv(n, 256),)](x, y, out, n, BLOCK=256)\n";
   for (const std::string& source : {
-           Replaced(Replaced(kAffine, "@triton.jit", autotuned + "@triton.jit"), ", BLOCK=256", ""),
+           Edited(Edited(kTriton, "@triton.jit", autotuned + "@triton.jit"), ", BLOCK=256", ""),
            // Two launches over views, shapes in place of the scalar, torch's own names.
-           Replaced(
-               kAffine, "    affine[lambda meta: (triton.cdiv(n, meta[\"BLOCK\"]),)](x, y, out, n, BLOCK=256)\n",
-               "    assert x.is_cuda and x.dtype == torch.float32 and out.is_contiguous()\n"
-               "    half = x.numel() // 2\n"
-               "    for part in (slice(0, half), slice(half, None)):\n"
-               "        a, b, c = x[part], y[part], out[part]\n"
-               "        if a.shape[0] == 0:\n            continue\n"
-               "        with torch.cuda.device(x.device):\n"
-               "            affine[(triton.cdiv(a.numel(), 128), 1)](a, b, c, a.numel(), BLOCK=128, num_warps=2)\n"),
-           Replaced(kAffine, "BLOCK=256)", "BLOCK=min(4096, triton.next_power_of_2(n)))"),
+           Edited(kTriton, "    affine[lambda meta: (triton.cdiv(n, meta[\"BLOCK\"]),)](x, y, out, n, BLOCK=256)\n",
+                  "    assert x.is_cuda and x.dtype == torch.float32 and out.is_contiguous()\n"
+                  "    half = x.numel() // 2\n"
+                  "    for part in (slice(0, half), slice(half, None)):\n"
+                  "        a, b, c = x[part], y[part], out[part]\n"
+                  "        if a.shape[0] == 0:\n            continue\n"
+                  "        with torch.cuda.device(x.device):\n"
+                  "            affine[(triton.cdiv(a.numel(), 128), 1)](a, b, c, a.numel(), BLOCK=128, num_warps=2)\n"),
+           Edited(kTriton, "BLOCK=256)", "BLOCK=min(4096, triton.next_power_of_2(n)))"),
        }) {
     const KernelEvaluation evaluation = JudgeAffine(source);
     EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis << source;
@@ -97,7 +96,7 @@ TEST_F(TritonFormTest, StylesOfLaunches) {
 
 // A sum over lanes is stored by all of them, with bits that may differ: no race.
 TEST_F(TritonFormTest, Reductions) {
-  const std::string sums = std::string(kImports) + R"(@triton.jit
+  const std::string sums = std::string(kTritonImports) + R"(@triton.jit
 def sums(x, out, WIDTH: tl.constexpr):
     row = tl.program_id(0)
     value = tl.load(x + row * WIDTH + tl.arange(0, WIDTH))
@@ -109,23 +108,22 @@ def launch(x, out, rows):
 )";
   const KernelEvaluation evaluation = Judge(*row_sum_, sums);
   EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
-  const KernelEvaluation atomics = Judge(*row_sum_, Replaced(sums, "tl.store(out + row, tl.sum(value, axis=0))",
-                                                             "tl.atomic_add(out + row, tl.sum(value, axis=0))"));
+  const KernelEvaluation atomics = Judge(*row_sum_, Edited(sums, "tl.store(out + row, tl.sum(value, axis=0))",
+                                                           "tl.atomic_add(out + row, tl.sum(value, axis=0))"));
   EXPECT_NE(atomics.verdict, "correct") << "out is not zero before";
 }
 
 TEST_F(TritonFormTest, FaultsAreFoundInTheLinesOfTheFile) {
-  const KernelEvaluation beyond = JudgeAffine(Replaced(kAffine, ", mask=mask)\n\n", ")\n\n"));
+  const KernelEvaluation beyond = JudgeAffine(Edited(kTriton, ", mask=mask)\n\n", ")\n\n"));
   EXPECT_EQ(beyond.verdict, "out_of_bounds") << beyond.diagnosis;
   EXPECT_NE(beyond.diagnosis.find("kernel.py:10"), std::string::npos) << beyond.diagnosis;
-  EXPECT_EQ(JudgeAffine(Replaced(kAffine, "2.0 *", "2.01 *")).verdict, "wrong");
-  EXPECT_EQ(JudgeAffine(Replaced(kAffine, "triton.cdiv(n, meta[\"BLOCK\"])", "n // meta[\"BLOCK\"]")).verdict,
-            "invalid_launch");
+  EXPECT_EQ(JudgeAffine(Edited(kTriton, "2.0 *", "2.01 *")).verdict, "wrong");
+  EXPECT_EQ(JudgeAffine(Edited(kTriton, "triton.cdiv(n, meta[\"BLOCK\"])", "n // meta[\"BLOCK\"]")).verdict, "wrong");
 }
 
 TEST_F(TritonFormTest, WhatALaunchFunctionMayNotDoIsNamed) {
   const auto with = [](const std::string& line) {
-    return Replaced(kAffine, "(x, y, out, n):\n", "(x, y, out, n):\n    " + line + "\n");
+    return Edited(kTriton, "(x, y, out, n):\n", "(x, y, out, n):\n    " + line + "\n");
   };
   const std::pair<const char*, const char*> refused[] = {
       {"z = x + y", "tensor arithmetic"},
@@ -143,8 +141,8 @@ TEST_F(TritonFormTest, WhatALaunchFunctionMayNotDoIsNamed) {
       {with("raise ValueError('no')"), "kernel.py:14: ValueError: no"},
       {with("open('/etc/kgrpo', 'w')"), "kernel.py:14"},
       {with("return"), "launches no kernel"},
-      {kAffine + "def (\n", "kernel.py:16: SyntaxError"},
-      {Replaced(kAffine, "2.0 * tl.load", "2.0 * tl.lod"), "lod"},
+      {kTriton + "def (\n", "kernel.py:15: SyntaxError"},
+      {Edited(kTriton, "2.0 * tl.load", "2.0 * tl.lod"), "lod"},
   };
   for (const auto& [source, words] : wrong) {
     const KernelEvaluation evaluation = JudgeAffine(source);
@@ -157,7 +155,7 @@ TEST_F(TritonFormTest, APythonThatIsNamedAndBrokenIsAnError) {
   KernelEvaluator::Options options;
   options.python = "/no/such/python";
   KernelEvaluator evaluator(options);
-  EXPECT_THAT(test::MessageOf([&] { evaluator.Evaluate(*affine_, kAffine, 1, false); }),
+  EXPECT_THAT(test::MessageOf([&] { evaluator.Evaluate(*affine_, kTriton, 1, false); }),
               testing::HasSubstr("options.python: /no/such/python cannot be run"));
 }
 

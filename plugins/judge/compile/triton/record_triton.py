@@ -187,7 +187,7 @@ class Torch(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        refuse(f"torch.{name}")
+        refuse(f"{self.__name__}.{name}")
 
 
 def torch_module():
@@ -225,7 +225,7 @@ class Recorder:
     """Triton's driver: compiles for SM, and keeps each launch in place of making it."""
 
     def __init__(self):
-        self.launches = []  # (kernel, grid, arguments) of the call that is recorded
+        self.launches = []  # (source, metadata, grid, arguments) of each, in the call that is recorded
         self.launcher_cls = self.launcher
         self.utils = types.SimpleNamespace(
             load_binary=lambda *_: (0, 0, 0, 0, 1024),
@@ -234,7 +234,8 @@ class Recorder:
 
     def launcher(self, src, metadata):
         def launch(grid_x, grid_y, grid_z, stream, function, packed, launch_metadata, enter, leave, *arguments):
-            self.launches.append((src, metadata, (grid_x, grid_y, grid_z), arguments))
+            if grid_x * grid_y * grid_z > 0:  # else it launches nothing on a GPU either
+                self.launches.append((src, metadata, (grid_x, grid_y, grid_z), arguments))
         return launch
 
     is_active = staticmethod(lambda: True)
