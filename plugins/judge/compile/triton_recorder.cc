@@ -136,6 +136,8 @@ std::string TritonRecorder::Record(const Problem& problem, const std::string& so
     if (std::string ptx = TextOf(out); !ptx.empty()) return ptx;
   }
   std::string said = result.output;
+  const std::string folder_text = scratch.path() + "/";
+  for (size_t at = 0; (at = said.find(folder_text, at)) != std::string::npos;) said.erase(at, folder_text.size());
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (result.exit_code == kUnsupported) {
     refused->diagnosis = "Triton: " + said + ".";

@@ -289,30 +289,33 @@ class Modules:
 
     def __init__(self, source):
         self.source, self.entries, self.used = source, {}, set()
-        self.bodies, self.files, self.strings, self.shared = [], [], [], []
+        self.bodies, self.files, self.strings, self.externals = [], [], [], []
 
     def entry(self, key, name, ptx):
         if key not in self.entries:
             number = len(self.entries)
             self.entries[key] = name if name not in self.used else f"{name}_{number}"
             self.used.add(name)
-            own = re.findall(r"^\.(?:visible |extern |weak )*\.?(?:global|const|func)[^;{=]*?\b(\w+)\s*(?:\[|\(|=|;)", ptx, re.M)
+            # Variables and functions of the module; not the dynamic shared memory and what the system defines.
+            own = re.findall(r"^(?:\.(?:visible|weak)\s+)*\.(?:global|const|func)\b[^;{=]*?([A-Za-z_$][\w$]*)\s*(?:\[|\(|=|;)", ptx, re.M)
             own += re.findall(r"^(\$L__info_string\d+):", ptx, re.M)
-            names = {one: f"{one}_{number}" for one in own if one != "global_smem"}
+            names = {one: f"{one}_{number}" for one in own}
             self.add(ptx, dict(names, **{name: self.entries[key]}))
         return self.entries[key]
 
     def add(self, ptx, names):
         def renamed(line):
-            return re.sub(r"\$?[A-Za-z_]\w*", lambda word: names.get(word[0], word[0]), line)
+            return re.sub(r"[A-Za-z_$][\w$]*", lambda word: names.get(word[0], word[0]), line)
 
         first, text, lines = len(self.files), [], iter(ptx.splitlines())
         for line in lines:
             stripped = line.strip()
             if not stripped or stripped.startswith((".version", ".target", ".address_size", "//")):
                 continue
-            if stripped.startswith(".extern .shared"):
-                self.shared = [line]
+            if stripped.startswith(".extern"):
+                while not line.rstrip().endswith(";"):
+                    line += "\n" + next(lines)
+                self.externals += [line] if line not in self.externals else []
             elif match := re.match(r"\s*\.file\s+\d+\s+(.*)", line):
                 parts = re.findall(r'"([^"]*)"', match[1])
                 self.files.append('"kernel.py"' if os.path.join(*parts) == self.source else match[1])
@@ -329,7 +332,7 @@ class Modules:
         self.bodies.append("\n".join(text))
 
     def text(self, version):
-        parts = [f".version {version}\n.target sm_{SM}\n.address_size 64"] + self.shared + self.bodies
+        parts = [f".version {version}\n.target sm_{SM}\n.address_size 64"] + self.externals + self.bodies
         parts += [f"\t.file\t{number} {name}" for number, name in enumerate(self.files, 1)]
         if self.strings:
             parts.append("\t.section\t.debug_str\n\t{\n" + "\n".join(self.strings) + "\n\t}")
@@ -375,7 +378,7 @@ def table_line(launch, at, modules, ptx_of):
     passed = [argument_text(value, kind) for value, kind in zip(values, kinds) if kind != "constexpr"] + ["0", "0"]
     ptx = ptx_of[metadata.hash]
     entry = modules.entry(metadata.hash, metadata.name, ptx)
-    parameters = len(re.findall(r"^\s*\.param\b", ptx.split(")", 1)[0], re.M))
+    parameters = re.search(r"\.visible \.entry \w+\(([^)]*)\)", ptx)[1].count(".param ")
     passed = passed[:parameters]
     line = (f"// kgrpo launch: entry={entry} grid=({', '.join(str(int(extent)) for extent in grid)}) block=({32 * metadata.num_warps}) "
             f"shared={metadata.shared} args=({', '.join(passed)}) at=({', '.join(f'{name}={value}' for name, value in at.items())})")
