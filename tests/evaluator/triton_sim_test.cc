@@ -94,6 +94,15 @@ TEST_F(TritonFormTest, StylesOfLaunches) {
   }
 }
 
+// Each size's kernel is another one, and all define the same names: libdevice's strings, vprintf, another function.
+TEST_F(TritonFormTest, NamesThatSeveralKernelsDefine) {
+  const std::string root = Edited(kTriton, "2.0 * tl.load(x + at, mask=mask)",
+                                  "tl.sqrt(4.0 + 0 * at) * tl.math.rsqrt(1.0 + 0 * at) * tl.load(x + at, mask=mask)");
+  EXPECT_EQ(JudgeAffine(root).verdict, "correct") << JudgeAffine(root).diagnosis;
+  const std::string prints = Edited(kTriton, "    tl.store(", "    tl.device_print(\"at\", at)\n    tl.store(");
+  EXPECT_EQ(JudgeAffine(prints).verdict, "not_timed") << JudgeAffine(prints).diagnosis;
+}
+
 // A sum over lanes is stored by all of them, with bits that may differ: no race.
 TEST_F(TritonFormTest, Reductions) {
   const std::string sums = std::string(kTritonImports) + R"(@triton.jit
