@@ -149,6 +149,7 @@ TEST_F(TritonFormTest, WhatALaunchFunctionMayNotDoIsNamed) {
   const std::pair<std::string, const char*> wrong[] = {
       {with("raise ValueError('no')"), "kernel.py:14: ValueError: no"},
       {with("open('/etc/kgrpo', 'w')"), "kernel.py:14"},
+      {with("import no_such_module"), "kernel.py:14: ModuleNotFoundError"},
       {with("return"), "launches no kernel"},
       {kTriton + "def (\n", "kernel.py:15: SyntaxError"},
       {Edited(kTriton, "2.0 * tl.load", "2.0 * tl.lod"), "lod"},
@@ -158,6 +159,14 @@ TEST_F(TritonFormTest, WhatALaunchFunctionMayNotDoIsNamed) {
     EXPECT_EQ(evaluation.verdict, "not_compiled") << words << evaluation.diagnosis;
     EXPECT_NE(evaluation.diagnosis.find(words), std::string::npos) << evaluation.diagnosis;
   }
+}
+
+TEST_F(TritonFormTest, APythonWithoutTritonIsNamedAsTheCause) {
+  KernelEvaluator::Options options;
+  options.python = "/usr/bin/python3";
+  const KernelEvaluation evaluation = KernelEvaluator(options).Evaluate(*affine_, kTriton, 1, false);
+  EXPECT_EQ(evaluation.verdict, "unsupported");
+  EXPECT_NE(evaluation.diagnosis.find("pip install triton"), std::string::npos) << evaluation.diagnosis;
 }
 
 TEST_F(TritonFormTest, APythonThatIsNamedAndBrokenIsAnError) {

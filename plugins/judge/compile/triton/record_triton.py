@@ -258,7 +258,10 @@ class Recorder:
 
 
 def prepare_triton():
-    import triton
+    try:
+        import triton
+    except ImportError as error:
+        raise Unsupported(f"{error}; install it for the Python that the option `python` names (pip install triton)")
     version = tuple(int(part) for part in triton.__version__.split(".")[:2])
     if not SUPPORTED[0] <= version <= SUPPORTED[1]:
         raise Unsupported(f"Triton {triton.__version__}: versions {'.'.join(map(str, SUPPORTED[0]))} to {'.'.join(map(str, SUPPORTED[1]))} are supported")
@@ -429,9 +432,6 @@ def main():
         text = record(request)
     except Unsupported as error:
         print(error, file=sys.stderr)
-        return UNSUPPORTED
-    except ImportError as error:
-        print(f"{error}: install Triton for the Python that the option `python` names (pip install triton)", file=sys.stderr)
         return UNSUPPORTED
     except BaseException as error:  # whatever the candidate does
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == request["source"]]
