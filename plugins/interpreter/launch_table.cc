@@ -160,8 +160,20 @@ class TableLine {
     for (size_t d = 0; d < 3; ++d) extents[d] = d < parts.size() ? Extent(parts[d]) : 1;
   }
 
-  // Stores an argument as the kernel's parameter has it. A tensor's name is its address.
+  // Stores an argument as the kernel's parameter has it. A tensor's name is its address. A struct of more than 8 bytes
+  // is a list of its 8-byte words.
   void Store(TableItem argument, const simt::KernelParameter& parameter, uint8_t* target) const {
+    if (parameter.size > 8) {
+      const std::vector<TableItem> words = PartsOf(argument);
+      if (words.size() != (parameter.size + 7) / 8)
+        Fail(argument.column, std::to_string(words.size()) + " words of 8 bytes, and not for " + KindText(parameter));
+      for (size_t i = 0; i < words.size(); ++i) {
+        simt::KernelParameter word = parameter;
+        word.size = std::min<decltype(word.size)>(8, parameter.size - 8 * static_cast<decltype(word.size)>(i));
+        Store(words[i], word, target + 8 * i);
+      }
+      return;
+    }
     Bindings names = names_;
     const Expression expression = Parse(argument);
     const std::set<std::string> symbols = expression.Symbols();

@@ -126,6 +126,17 @@ TEST_F(PtxFormTest, ReferencesHaveTheTimesOfTheirSources) {
   }
 }
 
+// As CuTe DSL passes a tensor of dynamic shape: its pointer and its extent.
+TEST_F(PtxFormTest, AStructIsAListOfItsWords) {
+  std::string kernel = HandWritten();
+  kernel.replace(kernel.find(".param .u64 x"), 13, ".param .align 8 .b8 x[16]");
+  kernel.replace(kernel.find("[n]"), 3, "[x+8]");
+  const std::string table = "// kgrpo launch: entry=k grid=(ceil_div(n, 256)) block=(256) args=";
+  ExpectVerdict(table + "((x, n), y, out, 0)\n" + kernel, "correct");
+  ExpectVerdict(table + "(x, y, out, n)\n" + kernel, "invalid_launch", "1 words of 8 bytes");
+  ExpectVerdict(table + "((x, n, 0), y, out, n)\n" + kernel, "invalid_launch", "3 words of 8 bytes");
+}
+
 TEST_F(PtxFormTest, BrokenKernelsAreFound) {
   ExpectVerdict(AffineWithBody("if (i < n) out[i] = 2.0f * x[i] - y[i];"), "wrong");
   ExpectVerdict(AffineWithBody("out[i] = 2.0f * x[i] + y[i];"), "out_of_bounds", "source.cu:1: thread");
