@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void Fail(const char* what, const fs::path& path) {
+[[noreturn]] void FailAt(const char* what, const fs::path& path) {
   throw Error(KGRPO_ERROR_UNAVAILABLE, std::string(what) + " " + path.string() + ": " + std::strerror(errno));
 }
 
 class Descriptor {
  public:
   Descriptor(const fs::path& path, int flags, mode_t mode = 0) : fd_(open(path.c_str(), flags | O_CLOEXEC, mode)) {
-    if (fd_ < 0) Fail("cannot open", path);
+    if (fd_ < 0) FailAt("cannot open", path);
   }
   ~Descriptor() { close(fd_); }
   Descriptor(const Descriptor&) = delete;
@@ -37,13 +37,13 @@ class Descriptor {
 
 void SyncFile(const fs::path& path) {
   const Descriptor file(path, O_RDONLY);
-  if (fsync(file.get()) != 0) Fail("cannot write to the disk:", path);
+  if (fsync(file.get()) != 0) FailAt("cannot write to the disk:", path);
 }
 
 void SyncDirectory(const fs::path& path) {
   const Descriptor directory(path, O_RDONLY | O_DIRECTORY);
   // Some file systems cannot sync folders, and say EINVAL: their entries are as safe as they get.
-  if (fsync(directory.get()) != 0 && errno != EINVAL) Fail("cannot write to the disk:", path);
+  if (fsync(directory.get()) != 0 && errno != EINVAL) FailAt("cannot write to the disk:", path);
 }
 
 void SyncTree(const fs::path& path) {
@@ -64,18 +64,18 @@ void WriteFileAtomically(const fs::path& path, std::string_view content) {
     for (size_t done = 0; done < content.size();) {
       const ssize_t count = write(file.get(), content.data() + done, content.size() - done);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) Fail("cannot write", partial);
+      if (count < 0) FailAt("cannot write", partial);
       done += static_cast<size_t>(count);
     }
-    if (fsync(file.get()) != 0) Fail("cannot write to the disk:", partial);
+    if (fsync(file.get()) != 0) FailAt("cannot write to the disk:", partial);
   }
-  if (rename(partial.c_str(), path.c_str()) != 0) Fail("cannot rename into place", path);
+  if (rename(partial.c_str(), path.c_str()) != 0) FailAt("cannot rename into place", path);
   SyncDirectory(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 void PublishDirectory(const fs::path& from, const fs::path& to) {
   SyncTree(from);
-  if (rename(from.c_str(), to.c_str()) != 0) Fail("cannot rename into place", to);
+  if (rename(from.c_str(), to.c_str()) != 0) FailAt("cannot rename into place", to);
   SyncDirectory(to.parent_path());
 }
 

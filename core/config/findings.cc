@@ -14,7 +14,7 @@ namespace {
 using Places = std::map<std::string, std::string>;  // PipelineConfig::option_places
 
 // Returns "mine.yaml:7:12: " if the fault begins with an option that stands there; else "".
-std::string PlaceOf(const std::string& fault, const std::string& part, const Places& places) {
+std::string PlaceOfFault(const std::string& fault, const std::string& part, const Places& places) {
   constexpr std::string_view kOptions = "options.";
   if (!fault.starts_with(kOptions)) return "";
   const std::string option = fault.substr(0, fault.find_first_of(".:[ ", kOptions.size()));
@@ -29,7 +29,7 @@ std::vector<std::string> FaultsOf(const std::string& message, const std::string&
   std::istringstream lines(message);
   for (std::string line; std::getline(lines, line);) {
     if (faults.empty() || line.starts_with("options."))
-      faults.push_back(PlaceOf(line, part, places) + named + line);
+      faults.push_back(PlaceOfFault(line, part, places) + named + line);
     else
       faults.back() += "\n" + line;
   }

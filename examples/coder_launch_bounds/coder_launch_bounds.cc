@@ -78,17 +78,12 @@ kgrpo_error* Suggestions(const kgrpo_coder*, kgrpo_text_sink sink) {
   return kgrpo::Guard([&] { sink.put(sink.context, kgrpo::Str(kSuggestion)); });
 }
 
-const kgrpo_coder_interface kInterface = {sizeof(kgrpo_coder_interface),
-                                          OptionsSchema,
-                                          Create,
-                                          Destroy,
-                                          Implement,
-                                          Cancel,
-                                          Suggestions,
-                                          /*describe_request=*/nullptr,
-                                          /*describe=*/nullptr,
-                                          /*spending=*/nullptr,
-                                          /*get_extension=*/nullptr};
+const kgrpo_coder_interface kInterface = {
+    sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, Suggestions,
+    /*describe_request=*/nullptr,
+    /*describe=*/nullptr,
+    /*spending=*/nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 

@@ -47,15 +47,8 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
 }
 
 constexpr kgrpo_coder_interface kInterface = {
-    sizeof(kgrpo_coder_interface),
-    Schema,
-    Create,
-    Destroy,
-    Implement,
-    Cancel,
-    /*suggestions=*/nullptr,
-    DescribeRequest,
-    Describe,
+    sizeof(kgrpo_coder_interface), Schema,          Create,   Destroy, Implement, Cancel,
+    /*suggestions=*/nullptr,       DescribeRequest, Describe,
     /*spending=*/nullptr,
     /*get_extension=*/nullptr,
 };

@@ -76,17 +76,11 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
   return Guard([&] { sink.put(sink.context, Str(self->pool.description())); });
 }
 
-constexpr kgrpo_coder_interface kInterface = {sizeof(kgrpo_coder_interface),
-                                              Schema,
-                                              Create,
-                                              Destroy,
-                                              Implement,
-                                              Cancel,
-                                              Suggestions,
-                                              /*describe_request=*/nullptr,
-                                              Describe,
-                                              /*spending=*/nullptr,
-                                              /*get_extension=*/nullptr};
+constexpr kgrpo_coder_interface kInterface = {
+    sizeof(kgrpo_coder_interface), Schema,   Create, Destroy, Implement, Cancel, Suggestions,
+    /*describe_request=*/nullptr,  Describe,
+    /*spending=*/nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

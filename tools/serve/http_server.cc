@@ -218,8 +218,8 @@ class HttpServer::Connection : public httplib::Stream {
 
   const socket_t socket_;
   const HttpLimits& limits_;
-  std::atomic<size_t>& body_bytes_;  // of all connections
-  size_t own_body_bytes_ = 0;        // those of this request
+  std::atomic<size_t>& body_bytes_;  // bytes of all connections
+  size_t own_body_bytes_ = 0;        // bytes of this request
   size_t left_ = 0;                  // bytes that this request may still send
   Clock::time_point begin_, end_;
   std::optional<HttpError> trouble_;

@@ -119,7 +119,7 @@ typedef struct kgrpo_plugin {
   uint32_t abi_major; /* KGRPO_ABI_MAJOR of the headers it was built with */
   uint32_t abi_minor;
   kgrpo_str name;    /* as pipelines name it: "reward_speedup" */
-  kgrpo_str version; /* of the plugin: "0.1.0" */
+  kgrpo_str version; /* the plugin's own: "0.1.0" */
   kgrpo_str summary; /* one line for `kgrpo-host plugins list` */
 
   /* The interface table of an id such as "kgrpo.reward/1", a `const kgrpo_reward_interface*` in that case; NULL when

@@ -22,7 +22,7 @@ typedef struct kgrpo_coder_request {
   kgrpo_str code_a;                /* the kernel before the last round */
   kgrpo_str code_b;                /* the current kernel: the one to improve */
   kgrpo_str last_suggestion;       /* the suggestion that led from A to B; empty in the first round */
-  kgrpo_str suggestion;            /* what to do now: the policy's words */
+  kgrpo_str suggestion;            /* the change to make now, in the policy's words */
   const kgrpo_evaluation* current; /* the evaluation of code_b */
   uint64_t seed;                   /* for coders that sample */
   int32_t truncated;               /* nonzero: the suggestion was cut off at its maximum length */

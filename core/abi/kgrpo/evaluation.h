@@ -23,11 +23,11 @@
 /* A fact in words, on a whole kernel or on one line of its source, that a number alone cannot state. */
 typedef struct kgrpo_remark {
   uint32_t struct_size;
-  uint32_t line;   /* of the kernel's source, from 1; 0: of the whole kernel */
+  uint32_t line;   /* line of the kernel's source, from 1; 0: the whole kernel */
   kgrpo_str group; /* the heading it is listed under, as declared for metrics: "Occupancy" */
   kgrpo_str label; /* "limited by"; empty for a remark on a line */
   kgrpo_str text;  /* "registers (room for 5 blocks)" */
-  double share;    /* of the run time that it explains, from 0 to 1; 0: not stated */
+  double share;    /* share of the run time that it explains, from 0 to 1; 0: not stated */
 } kgrpo_remark;
 
 #define KGRPO_REMARK_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_remark, share)

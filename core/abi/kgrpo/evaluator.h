@@ -23,7 +23,7 @@ typedef struct kgrpo_evaluation_sink {
 typedef struct kgrpo_evaluate_request {
   uint32_t struct_size;
   kgrpo_str source; /* the kernel: one CUDA C++ translation unit */
-  uint64_t seed;    /* of the secret inputs */
+  uint64_t seed;    /* seed of the secret inputs */
   int32_t thorough; /* nonzero: for a record or a final report; the evaluator takes its most careful route, no cache */
   int32_t show_hidden; /* nonzero: a person at a terminal asks, so the diagnosis may name sizes that the problem keeps
                           from policy and coder; nothing of it is cached. 0 wherever a prompt may quote the answer */

@@ -111,8 +111,8 @@ typedef struct kgrpo_host_interface {
    * depend on the order of calls. `key` is `key_size` numbers that say what is drawn: (step, trajectory, round). */
   uint64_t (*random)(void* context, const uint64_t* key, size_t key_size, uint64_t index);
 
-  /* The host's version, "0.1.0", and the folder that holds the plugin's library, absolute; empty for a table within the
-   * host's own process (tests). The text lives as long as the host. */
+  /* The host's version, "0.1.0", and the absolute folder of the plugin's library, empty for a table within the host's
+   * process (tests). The text lives as long as the host. */
   kgrpo_str (*host_version)(void* context);
   kgrpo_str (*plugin_directory)(void* context);
 } kgrpo_host_interface;

@@ -22,7 +22,7 @@
 typedef struct kgrpo_rank_info {
   uint32_t struct_size;
   uint32_t rank;       /* below size */
-  uint32_t size;       /* of the run, at least 2 */
+  uint32_t size;       /* number of ranks in the run, at least 2 */
   uint32_t local_rank; /* from 0 among the ranks on this machine: selects this rank's GPU */
   uint32_t local_size; /* number of ranks on this machine */
 } kgrpo_rank_info;

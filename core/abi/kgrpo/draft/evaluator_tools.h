@@ -15,18 +15,18 @@
 typedef struct kgrpo_report_request {
   uint32_t struct_size;
   kgrpo_str source;      /* the kernel */
-  kgrpo_str source_name; /* what it is called: a file's name */
+  kgrpo_str source_name; /* the file's name, for the report */
   const kgrpo_evaluation* candidate;
   const kgrpo_evaluation* baseline;
 } kgrpo_report_request;
 
-/* A reason why evaluations of a problem say little: some kernel that does not do the work is judged correct, or no
+/* A reason why evaluations of a problem say little: some kernel that does not do the work is called correct, or no
  * kernel's time can be told from another's. Valid during the callback that receives it. */
 typedef struct kgrpo_problem_finding {
   uint32_t struct_size;
   kgrpo_str code;     /* a lower-case word: "zeros_pass"; docs/problems.md lists those of the shipped evaluators */
-  kgrpo_str sentence; /* what was found, with the parameter's name */
-  kgrpo_str advice;   /* what to change */
+  kgrpo_str sentence; /* the fault, with the parameter's name */
+  kgrpo_str advice;   /* a change that mends it */
 } kgrpo_problem_finding;
 
 #define KGRPO_PROBLEM_FINDING_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_finding, advice)

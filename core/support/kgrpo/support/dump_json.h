@@ -1,4 +1,4 @@
-// JSON as text, for files, programs and services. Used wherever JSON holds text of a user, a plugin or a kernel.
+// JSON as text, for files, programs and services. Used wherever it may contain text of a user, a plugin or a kernel.
 #ifndef KGRPO_SUPPORT_DUMP_JSON_H
 #define KGRPO_SUPPORT_DUMP_JSON_H
 
