@@ -5,6 +5,7 @@
 #include <kgrpo/support/evaluation_json.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "program_shared/json_text.h"
@@ -20,7 +21,7 @@ ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
 }
 
 void Write(JsonText& json, const kgrpo_metric& metric) {
-  if (metric.low == 0 && metric.high == 0) {
+  if (std::isnan(metric.low) && std::isnan(metric.high)) {
     json.Number(metric.value);
     return;
   }
