@@ -1,5 +1,5 @@
 // Collects what is wrong with a run before it begins. `run` and `resume` stop at the first finding; `check` lists all
-// of them. Both open a run through cli/plan.h, so that `check` finds a fault exactly if `run` refuses.
+// of them. Both open a run through cli/open_run.h, so that `check` finds a fault exactly if `run` refuses.
 #ifndef KGRPO_CONFIG_FINDINGS_H
 #define KGRPO_CONFIG_FINDINGS_H
 

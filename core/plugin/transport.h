@@ -1,4 +1,4 @@
-// A connection to the other ranks of a run, as a C++ object over kgrpo.transport/1. Used by loop/ranks.h;
+// A connection to the other ranks of a run, as a C++ object over kgrpo.draft.transport/1. Used by loop/ranks.h;
 // base/services.h hands its collective to plugins.
 #ifndef KGRPO_PLUGIN_TRANSPORT_H
 #define KGRPO_PLUGIN_TRANSPORT_H

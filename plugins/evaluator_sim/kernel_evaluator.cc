@@ -43,7 +43,14 @@ KernelEvaluator::KernelEvaluator(const Options& options)
                  .takes_ptx = true,
                  .on_fallback = options.on_compile_fallback,
                  .stop = options.cancelled}),
-      triton_(sandbox_, {options.python, helper_directory_, options.compile_seconds, options.cancelled}),
+      triton_(sandbox_, {.python = options.python,
+                         .helper_directory = helper_directory_,
+                         .seconds = options.compile_seconds,
+                         .needs_namespaces = options.sandbox != evaluator::SandboxMode::kOff,
+                         .device = device_.name,
+                         .multiprocessors = device_.multiprocessors,
+                         .shared_bytes = device_.shared_bytes_per_block,
+                         .stop = options.cancelled}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),
       interpreter_{device_, workers_, options.warp_instructions, options.host_seconds, options.cancelled} {}
 

@@ -124,7 +124,7 @@ class TableLine {
   std::vector<TableItem> PartsOf(TableItem value) const {
     if (value.text == "()") return {};
     const size_t end = value.column + value.text.size();
-    if (value.text[0] != '(' || EndOf(value.column + 1, ")") + 1 != end) return {value};
+    if (value.text.empty() || value.text[0] != '(' || EndOf(value.column + 1, ")") + 1 != end) return {value};
     std::vector<TableItem> parts;
     for (size_t at = value.column + 1, stop = 0; at < end; at = stop + 1) {
       stop = EndOf(at, ",)");

@@ -1,4 +1,4 @@
-// plugin.cc - transport_torch as kgrpo.transport/1.
+// plugin.cc - transport_torch as kgrpo.draft.transport/1.
 #include <kgrpo/draft/collective.h>
 #include <kgrpo/sdk/plugin.h>
 

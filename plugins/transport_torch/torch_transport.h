@@ -1,5 +1,5 @@
 // One rank's connection to the others: collectives by Gloo for tensors on the CPU, by NCCL for those on a GPU, and the
-// rendezvous's keys. plugin.cc offers it as kgrpo.transport/1.
+// rendezvous's keys. plugin.cc offers it as kgrpo.draft.transport/1.
 #pragma once
 
 #include <kgrpo/draft/collective.h>

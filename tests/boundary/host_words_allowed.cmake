@@ -13,7 +13,7 @@ set(allowed
   "cli/main.cc cuda" "config/pipeline_schema.cc cuda"
   # A kernel and its own headers are read by the library that reads sources for everybody.
   "../tools/eval/kernel_eval.cc cuda" "../tools/optimize/main.cc cuda"
-  # A candidate's file is CUDA C++ or PTX, which its name says: of a folder's files, and in a message of an evaluator.
+  # A candidate's file may be PTX, which its name says: among a folder's files, and in a message of an evaluator.
   "../tools/eval/kernel_eval.cc ptx" "../tools/eval/kernel_reports.cc ptx"
   # Examples in --help and in messages of kgrpo-eval and kgrpo-serve, to be copied.
   "../tools/eval/coder_check.cc evaluator_sim" "../tools/eval/kernel_eval.cc cuda" "../tools/eval/kernel_eval.cc evaluator_cuda"

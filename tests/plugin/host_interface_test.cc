@@ -28,7 +28,7 @@ class HostInterfaceTest : public testing::Test {
 TEST_F(HostInterfaceTest, IsFoundByItsIdAlone) {
   ASSERT_NE(api_, nullptr);
   EXPECT_EQ(api_->struct_size, sizeof(kgrpo_host_interface));
-  for (const char* id : {"kgrpo.host/2", "kgrpo.host", "kgrpo.collective/1", ""})
+  for (const char* id : {"kgrpo.host/2", "kgrpo.host", "kgrpo.draft.collective/1", ""})
     EXPECT_EQ(host_->get_interface(host_->context, Str(id)), nullptr) << id;
 }
 

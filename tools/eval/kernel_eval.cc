@@ -187,7 +187,13 @@ Json KernelToJson(const std::string& kernel, const Problem& problem, const Evalu
   return json;
 }
 
-// The files that the words name: a folder stands for its .cu files, in order of their names. Throws KGRPO_ERROR_INVALID
+// Returns whether the file may be a kernel: CUDA C++, PTX, or Python with Triton kernels.
+bool IsKernelFile(const std::filesystem::path& file) {
+  const std::filesystem::path kind = file.extension();
+  return kind == ".cu" || kind == ".ptx" || (kind == ".py" && ReadFile(file).find("@triton.jit") != std::string::npos);
+}
+
+// The files that the words name: a folder stands for its kernels, in order of their names. Throws KGRPO_ERROR_INVALID
 // for a folder without one.
 std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
   namespace fs = std::filesystem;
@@ -199,10 +205,10 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
     }
     const size_t before = files.size();
     for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
-      if (const auto kind = entry.path().extension(); kind == ".cu" || kind == ".ptx" || kind == ".py")
-        files.push_back(entry.path().lexically_normal().string());
+      if (IsKernelFile(entry.path())) files.push_back(entry.path().lexically_normal().string());
     }
-    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, word + ": the folder has no .cu file");
+    if (files.size() == before)
+      throw Error(KGRPO_ERROR_INVALID, word + ": the folder has no kernel (.cu, .ptx, .py with @triton.jit)");
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
   return files;

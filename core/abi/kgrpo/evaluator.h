@@ -62,7 +62,7 @@ typedef struct kgrpo_evaluator_interface {
    * as the instance. [any thread] */
   kgrpo_str (*describe)(const kgrpo_evaluator* self);
 
-  /* The table of a further interface that this instance offers, such as "kgrpo.evaluator_tools/1"
+  /* The table of a further interface that this instance offers, such as "kgrpo.draft.evaluator_tools/1"
    * (draft/evaluator_tools.h); NULL for an id that it does not offer. Static. NULL for an evaluator without any.
    * [any thread] */
   const void* (*get_extension)(const kgrpo_evaluator* self, kgrpo_str id);

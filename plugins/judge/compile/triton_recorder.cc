@@ -1,17 +1,23 @@
 #include "judge/compile/triton_recorder.h"
 
 #include <kgrpo/sdk/error.h>
+#include <sys/mman.h>  // memfd_create
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
+#include "cuda_source/lexer.h"             // kByteOrderMark
+#include "judge/compile/candidate_form.h"  // IsPtx
 #include "judge/inputs/inputs.h"
 #include "process/subprocess.h"
 
@@ -19,10 +25,11 @@ namespace kgrpo::evaluator {
 namespace {
 
 using Json = nlohmann::json;
-using process::Subprocess;
+using process::Descriptor, process::Subprocess;
 
-constexpr int kUnsupported = 3, kOwnMistake = 4;  // record_triton.py's exit codes
-constexpr size_t kMostOutput = size_t{1} << 20;
+constexpr int kUnsupported = 3, kOwnFault = 4, kOut = 3;  // record_triton.py's exit codes, and its descriptor
+constexpr size_t kMostOutput = size_t{64} << 10;
+constexpr int64_t kMostPtx = int64_t{16} << 20;
 constexpr double kWallOfRecording = 4, kSecondsToAsk = 60;
 
 constexpr const char* kAsk =
@@ -32,9 +39,23 @@ constexpr const char* kAsk =
     "folder, name = os.path.split(sys.executable)\n"
     "print('\\n'.join([os.path.join(os.path.realpath(folder), name), sys.prefix, sys.base_prefix, where]))";
 
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+// The bytes of a file that another process may still write to; empty if there are too many.
+std::string TextOf(const Descriptor& file) {
+  struct stat status = {};
+  if (fstat(file.get(), &status) != 0 || status.st_size > kMostPtx) return "";
+  std::string text(static_cast<size_t>(status.st_size), '\0');
+  const ssize_t got = pread(file.get(), text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+// The line without blanks in front, if its first word is `word`, from behind that; else empty.
+std::string_view After(std::string_view line, std::string_view word) {
+  const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+  line.remove_prefix(begin);
+  if (!line.starts_with(word)) return {};
+  line.remove_prefix(word.size());
+  return line.starts_with(' ') || line.starts_with('\t') ? line : std::string_view();
 }
 
 // A tensor's extents and strides, both in elements.
@@ -63,30 +84,66 @@ Json CallOf(const Problem& problem, const Bindings& size, const std::vector<Argu
 }  // namespace
 
 bool IsTriton(const std::string& source) {
-  static const std::regex import("(^|\n)[ \t]*(import|from)[ \t]+triton\\b"), launch("(^|\n)def[ \t]+launch[ \t]*\\(");
-  return source.find("triton") != std::string::npos && std::regex_search(source, import) &&
-         std::regex_search(source, launch);
+  std::string_view text = source;
+  if (text.starts_with(cuda_source::kByteOrderMark)) text.remove_prefix(cuda_source::kByteOrderMark.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    for (const char* keyword : {"import", "from"}) {
+      std::string_view rest = After(line, keyword);
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+      if (rest.starts_with("triton") && (rest.size() == 6 || std::strchr(" \t\r.,;", rest[6]) != nullptr)) return true;
+    }
+    at = end + 1;
+  }
+  return false;
+}
+
+SandboxCommand TritonRecorder::Command(const std::vector<std::string>& arguments) const {
+  SandboxCommand command;
+  command.argv = {python_, "-I", "-B"};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  // In the sandbox /tmp is its own, in memory, and limited to file_bytes.
+  command.environment = {"TMPDIR=/tmp", "HOME=/tmp", "TRITON_CACHE_DIR=/tmp/cache", "LC_ALL=C.UTF-8"};
+  command.readable = readable_;
+  command.readable.push_back(options_.helper_directory);
+  command.cpu_seconds = static_cast<uint64_t>(options_.seconds) + 1;
+  command.processes = 32;
+  return command;
 }
 
 const std::vector<std::string>& TritonRecorder::Readable() {
   std::call_once(asked_, [&] {
+    const bool named = !options_.python.empty();
     Subprocess::Result result;
     try {
-      result = Subprocess::Run({.argv = {options_.python.empty() ? "python3" : options_.python, "-I", "-c", kAsk}},
-                               kSecondsToAsk, kMostOutput, options_.stop);
+      result = Subprocess::Run({.argv = {named ? options_.python : "python3", "-I", "-c", kAsk}}, kSecondsToAsk,
+                               kMostOutput, options_.stop);
     } catch (const Error& error) {
       result.output = error.what();
     }
-    if (!result.Succeeded() && !options_.python.empty())
-      throw Error(KGRPO_ERROR_UNAVAILABLE, "options.python: " + options_.python + " cannot be run: " + result.output);
+    ThrowIfStopped();
+    if (!result.Succeeded() && (named || result.timed_out)) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  (named ? "options.python: " + options_.python : "python3") + " cannot be run: " + result.output);
+    }
     if (!result.Succeeded()) return;
     std::istringstream lines(result.output);
     std::set<std::string> folders;
     std::getline(lines, python_);
     for (std::string line; std::getline(lines, line);) folders.insert(std::filesystem::weakly_canonical(line).string());
     readable_.assign(folders.begin(), folders.end());
+    const Subprocess::Result tried =
+        Subprocess::Run(sandbox_.Wrap(Command({"-c", "pass"})), kSecondsToAsk, kMostOutput, options_.stop);
+    ThrowIfStopped();
+    if (!tried.Succeeded())
+      throw Error(KGRPO_ERROR_UNAVAILABLE, python_ + " cannot be run in the sandbox: " + tried.output);
   });
   return readable_;
+}
+
+void TritonRecorder::ThrowIfStopped() const {
+  if (options_.stop && options_.stop()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 }
 
 std::string TritonRecorder::Record(const Problem& problem, const std::string& source,
@@ -97,8 +154,13 @@ std::string TritonRecorder::Record(const Problem& problem, const std::string& so
     refused->diagnosis = "A candidate in Triton cannot have lists of tensors as parameters. Use CUDA C++.";
     return "";
   }
-  const std::vector<std::string>& readable = Readable();
-  if (readable.empty()) {
+  if (options_.needs_namespaces && !sandbox_.has_namespaces()) {
+    refused->diagnosis =
+        "A candidate in Triton is recorded only in a sandbox with namespaces (bubblewrap); this one has: " +
+        sandbox_.description() + ".";
+    return "";
+  }
+  if (Readable().empty()) {
     refused->diagnosis = "There is no python3 in the PATH; name a Python that has Triton by the option `python`.";
     return "";
   }
@@ -112,44 +174,41 @@ std::string TritonRecorder::Record(const Problem& problem, const std::string& so
   timing.size = &problem.timing;
   calls.push_back(CallOf(problem, problem.timing, DrawScalars(problem, timing)));
 
-  const ScratchFolder scratch(sandbox_);
-  const std::string candidate = scratch.path() + "/kernel.py", request = scratch.path() + "/request.json",
-                    out = scratch.path() + "/kernel.ptx";
+  const ScratchFolder inputs(sandbox_);  // only read in the sandbox
+  const std::string candidate = inputs.path() + "/kernel.py", request = inputs.path() + "/request.json";
   std::ofstream(candidate, std::ios::binary) << source;
-  std::set<Json> different(calls.begin(), calls.end());
-  std::ofstream(request) << Json{{"source", candidate}, {"parameters", parameters}, {"calls", different}};
-  const std::string& folder = options_.helper_directory;
-  SandboxCommand command;
-  command.argv = {python_, "-I", "-B", folder + "/triton/record_triton.py", request, out};
-  command.environment = {"TMPDIR=" + scratch.path(), "HOME=" + scratch.path(),
-                         "TRITON_CACHE_DIR=" + scratch.path() + "/cache", "LC_ALL=C.UTF-8"};
-  command.scratch = scratch.path();
-  command.readable = readable;
-  command.readable.push_back(folder);
-  command.cpu_seconds = static_cast<uint64_t>(options_.seconds) + 1;
+  const std::set<Json> different(calls.begin(), calls.end());
+  const Json device = {{"name", options_.device},
+                       {"multiprocessors", options_.multiprocessors},
+                       {"shared_bytes", options_.shared_bytes}};
+  std::ofstream(request) << Json{
+      {"source", candidate}, {"device", device}, {"parameters", parameters}, {"calls", different}};
+  // The candidate's process can write anything here, and nothing in the file system.
+  const Descriptor out(memfd_create("kgrpo recorded launches", MFD_CLOEXEC));
+  if (out.get() < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no memory file: ") + std::strerror(errno));
+  SandboxCommand command = Command({options_.helper_directory + "/triton/record_triton.py", request});
+  command.readable.push_back(inputs.path());
+  command.descriptors = {{out.get(), kOut}};
   const Subprocess::Result result =
       Subprocess::Run(sandbox_.Wrap(command), kWallOfRecording * options_.seconds, kMostOutput, options_.stop);
-  if (options_.stop && options_.stop()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-  if (result.exit_code == kLauncherFailed)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, python_ + " cannot be run in the sandbox: " + result.output);
-  if (result.Succeeded()) {
-    if (std::string ptx = TextOf(out); !ptx.empty()) return ptx;
-  }
+  ThrowIfStopped();
   std::string said = result.output;
-  const std::string folder_text = scratch.path() + "/";
-  for (size_t at = 0; (at = said.find(folder_text, at)) != std::string::npos;) said.erase(at, folder_text.size());
+  const std::string folder = inputs.path() + "/";
+  for (size_t at = 0; (at = said.find(folder, at)) != std::string::npos;) said.erase(at, folder.size());
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (result.exit_code == kUnsupported) {
     refused->diagnosis = "Triton: " + said + ".";
     return "";
   }
   refused->verdict = "not_compiled";
-  if (result.exit_code == kOwnMistake) {
+  if (result.exit_code == kOwnFault) {
     refused->diagnosis = "Its launches cannot be recorded. Python says: " + said;
-  } else {
-    refused->transient = result.timed_out || result.signal != 0;
-    refused->diagnosis = "Python did not record its launches within its limits of time and memory. " + said;
+    return "";
   }
+  std::string ptx = result.Succeeded() ? TextOf(out) : "";
+  if (IsPtx(ptx)) return ptx;
+  refused->transient = result.timed_out || result.signal != 0;
+  refused->diagnosis = "Python did not record its launches within its limits of time and memory. " + said;
   return "";
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/draft/collective.h - several processes that train one policy: "kgrpo.collective/1", which the host offers to
- * plugins (kgrpo_host.get_interface), and "kgrpo.transport/1", which a plugin implements to carry it. A draft: it may
+/* kgrpo/draft/collective.h - several processes that train one policy: "kgrpo.draft.collective/1", which the host offers to
+ * plugins (kgrpo_host.get_interface), and "kgrpo.draft.transport/1", which a plugin implements to carry it. A draft: it may
  * change with any minor version.
  *
  * The processes are ranks 0 to size - 1 of one run, each with a copy of the policy. A plugin that finds no
@@ -15,8 +15,8 @@
 #include "../abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_text_sink */
 #include "../tensor.h" /* kgrpo_tensor */
 
-#define KGRPO_COLLECTIVE_INTERFACE "kgrpo.collective/1"
-#define KGRPO_TRANSPORT_INTERFACE "kgrpo.transport/1"
+#define KGRPO_COLLECTIVE_INTERFACE "kgrpo.draft.collective/1"
+#define KGRPO_TRANSPORT_INTERFACE "kgrpo.draft.transport/1"
 
 /* The rank of this process. */
 typedef struct kgrpo_rank_info {

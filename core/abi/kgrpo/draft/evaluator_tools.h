@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/draft/evaluator_tools.h - what an evaluator can do for a person beside evaluating: "kgrpo.evaluator_tools/1",
+/* kgrpo/draft/evaluator_tools.h - what an evaluator can do for a person beside evaluating: "kgrpo.draft.evaluator_tools/1",
  * found by kgrpo_evaluator_interface.get_extension. Each function may be NULL. Called by `kgrpo-host eval` and
  * `problems check`. A draft: it may change with any minor version.
  */
@@ -9,7 +9,7 @@
 #include "../evaluation.h" /* kgrpo_evaluation */
 #include "../evaluator.h"  /* kgrpo_evaluator, kgrpo_problem */
 
-#define KGRPO_EVALUATOR_TOOLS_INTERFACE "kgrpo.evaluator_tools/1"
+#define KGRPO_EVALUATOR_TOOLS_INTERFACE "kgrpo.draft.evaluator_tools/1"
 
 /* A kernel to write a report on, with its evaluation and that of the reference kernel. */
 typedef struct kgrpo_report_request {

@@ -23,7 +23,7 @@ struct Metric {
   double low = NAN, high = NAN;  // 95% interval; both NaN: not known
   bool operator==(const Metric& other) const;
 
-  bool has_interval() const { return !std::isnan(low) || !std::isnan(high); }
+  bool has_interval() const { return !std::isnan(low) && !std::isnan(high); }
   static Metric FromC(const kgrpo_metric& c);
   kgrpo_metric ToC() const;  // borrows from this
 };

@@ -1,19 +1,21 @@
 """Records what a Triton candidate launches, as PTX with a launch table (plugins/interpreter/launch_table.h).
 
-    record_triton.py REQUEST OUT     run by judge/triton/record_triton.cc in the sandbox, with the user's Python and Triton
+    record_triton.py REQUEST     run by judge/compile/triton_recorder.cc in the sandbox, with the user's Python and Triton
 
 The candidate is a Python file with `launch(...)`, which takes the problem's parameters in order. It is called once for each
 size, with stand-ins for tensors that know dtype, shape and strides, and no values. Triton compiles as on a GPU, for
 sm_89 and without fusing multiplications into additions; a driver of ours records each launch. There is no device, and
 PyTorch is a module of stand-ins too: its arithmetic is refused by name.
 
-REQUEST is JSON: {"source": FILE, "parameters": [{"name", "dtype", "tensor": bool}], "calls": [{"at": {NAME: integer},
-"shapes": [...], "values": [...]}]}, where `shapes` are [extents, strides] of each tensor and `values` the scalars, else null.
-What the candidate does wrong is a line on standard error and the exit code 3 (`unsupported`) or 4 (its own mistake).
+REQUEST is a file of JSON: {"source": FILE, "device": {"name", "multiprocessors", "shared_bytes"}, "parameters": [{"name", "dtype",
+"tensor": bool}], "calls": [{"at": {NAME: integer}, "shapes": [...], "values": [...]}]}, where `shapes` are [extents, strides] of each
+tensor and `values` the scalars, else null. The result goes to descriptor 3. What the candidate does wrong is a line on standard
+error and the exit code 3 (`unsupported`) or 4 (its own fault).
 """
 import importlib.util
 import json
 import math
+import operator
 import os
 import re
 import sys
@@ -22,11 +24,16 @@ import types
 
 SM = 89  # wgmma and tensor maps of later ones are not interpreted
 UNSUPPORTED, WRONG = 3, 4
+OUT = 3  # the descriptor
 SUPPORTED = ((3, 4), (3, 9))  # Triton's versions, whose private interfaces this file uses
 
 
 class Unsupported(Exception):
     pass
+
+
+class OwnFault(Exception):
+    """A fault of the candidate's that no line of it has."""
 
 
 def refuse(what):
@@ -90,7 +97,7 @@ class Tensor:
         return self.shape[0]
 
     def is_contiguous(self):
-        return self._strides == compact(self.shape)
+        return all(extent == 1 or stride == wanted for extent, stride, wanted in zip(self.shape, self._strides, compact(self.shape)))
 
     def contiguous(self):
         return self if self.is_contiguous() else refuse("contiguous() of a tensor with strides")
@@ -115,9 +122,12 @@ class Tensor:
 
     def unsqueeze(self, dim):
         dim %= len(self.shape) + 1
-        return self._view(self.shape[:dim] + (1,) + self.shape[dim:], self._strides[:dim] + (0,) + self._strides[dim:])
+        stride = self.shape[dim] * self._strides[dim] if dim < len(self.shape) else 1
+        return self._view(self.shape[:dim] + (1,) + self.shape[dim:], self._strides[:dim] + (stride,) + self._strides[dim:])
 
-    def squeeze(self, dim):
+    def squeeze(self, dim=None):
+        if dim is None:
+            refuse("squeeze() without a dimension")
         if self.shape[dim] != 1:
             return self
         dim %= len(self.shape)
@@ -125,6 +135,8 @@ class Tensor:
 
     def view(self, *shape):
         shape = list(shape[0] if isinstance(shape[0], (tuple, list)) else shape)
+        if not all(isinstance(extent, int) for extent in shape):
+            refuse("view() as another dtype")
         if not self.is_contiguous():
             refuse("view() of a tensor with strides")
         if -1 in shape:
@@ -140,27 +152,50 @@ class Tensor:
         return self.view(-1)
 
     def expand(self, *shape):
-        shape = shape[0] if isinstance(shape[0], (tuple, list)) else shape
-        return self._view(shape, [0 if old == 1 and new != 1 else stride for old, new, stride in zip(self.shape, shape, self._strides)])
+        shape = list(shape[0] if isinstance(shape[0], (tuple, list)) else shape)
+        new = len(shape) - self.ndim
+        if new < 0:
+            raise RuntimeError(f"expand: {len(shape)} dimensions are fewer than {self.ndim}")
+        strides = [0] * new
+        for dim, (extent, stride) in enumerate(zip(self.shape, self._strides), new):
+            shape[dim] = extent if shape[dim] == -1 else shape[dim]
+            if extent not in (1, shape[dim]):
+                raise RuntimeError(f"expand: extent {extent} of dimension {dim - new} cannot become {shape[dim]}")
+            strides.append(stride if extent == shape[dim] else 0)
+        return self._view(shape, strides)
 
     def __getitem__(self, index):
         index = index if isinstance(index, tuple) else (index,)
-        shape, strides, offset = [], [], self.offset
-        if any(one is Ellipsis for one in index):
-            at = index.index(Ellipsis)
-            index = index[:at] + (slice(None),) * (self.ndim - len(index) + 1) + index[at + 1:]
-        for dim in range(self.ndim):
-            one = index[dim] if dim < len(index) else slice(None)
+        named = sum(one is not None and one is not Ellipsis for one in index)
+        if named > self.ndim:
+            raise IndexError(f"too many indices for a tensor of {self.ndim} dimensions")
+        if not any(one is Ellipsis for one in index):
+            index += (Ellipsis,)
+        at = next(i for i, one in enumerate(index) if one is Ellipsis)
+        index = index[:at] + (slice(None),) * (self.ndim - named) + index[at + 1:]
+        shape, strides, offset, dim = [], [], self.offset, 0
+        for one in index:
+            if one is None:
+                shape.append(1)
+                strides.append(self.shape[dim] * self._strides[dim] if dim < self.ndim else 1)
+                continue
             if isinstance(one, slice):
                 begin, end, step = one.indices(self.shape[dim])
+                if step < 1:
+                    raise ValueError("step must be greater than zero")
                 offset += begin * self._strides[dim]
                 shape.append(max(0, -(-(end - begin) // step)))
                 strides.append(self._strides[dim] * step)
-            elif isinstance(one, int):
+            elif isinstance(one, int) and not isinstance(one, bool):
+                if not -self.shape[dim] <= one < self.shape[dim]:
+                    raise IndexError(f"index {one} is out of bounds for dimension {dim} with size {self.shape[dim]}")
                 offset += (one % self.shape[dim]) * self._strides[dim]
             else:
                 refuse("indexing a tensor by values")
+            dim += 1
         return self._view(shape, strides, offset)
+
+    __hash__ = object.__hash__
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -168,8 +203,8 @@ class Tensor:
         refuse(f"torch.Tensor.{name}")
 
 
-for _operator in ("add", "sub", "mul", "truediv", "floordiv", "matmul", "pow", "neg", "mod", "radd", "rsub", "rmul", "rtruediv", "and", "or",
-                  "invert", "lt", "le", "gt", "ge", "iadd", "isub", "imul", "setitem", "bool", "float", "int", "iter"):
+for _operator in ("add sub mul truediv floordiv matmul pow mod and or xor lshift rshift lt le gt ge eq ne radd rsub rmul rtruediv rfloordiv "
+                  "rmatmul rpow rmod rand ror rxor iadd isub imul itruediv neg pos abs invert bool float int index iter setitem contains").split():
     setattr(Tensor, f"__{_operator}__", lambda self, *_, _operator=_operator: refuse(f"tensor arithmetic (__{_operator}__)"))
 
 
@@ -190,15 +225,16 @@ class Torch(types.ModuleType):
         refuse(f"{self.__name__}.{name}")
 
 
-def torch_module():
+def torch_module(device):
     torch = Torch("torch")
     torch.__dict__.update(DTYPES, Tensor=Tensor, dtype=Dtype, half=DTYPES["float16"], float=DTYPES["float32"], double=DTYPES["float64"],
                           long=DTYPES["int64"], int=DTYPES["int32"], __version__="0", __path__=[])
     index = lambda *_: 0
-    properties = types.SimpleNamespace(multi_processor_count=132, major=9, minor=0, total_memory=80 << 30, warp_size=32, name="NVIDIA H100")
+    properties = types.SimpleNamespace(multi_processor_count=device["multiprocessors"], major=SM // 10, minor=SM % 10, total_memory=80 << 30,
+                                       warp_size=32, name=device["name"], shared_memory_per_block_optin=device["shared_bytes"])
     torch.cuda = Torch("torch.cuda")
     torch.cuda.__dict__.update(current_device=index, is_available=lambda: True, get_device_properties=lambda *_: properties,
-                               get_device_capability=lambda *_: (9, 0), current_stream=lambda *_: types.SimpleNamespace(cuda_stream=0),
+                               get_device_capability=lambda *_: (SM // 10, SM % 10), current_stream=lambda *_: types.SimpleNamespace(cuda_stream=0),
                                device=lambda *_: Guard(), device_of=lambda *_: Guard(), synchronize=lambda *_: None)
     torch.nn = Torch("torch.nn")
     torch.nn.functional = Torch("torch.nn.functional")
@@ -224,18 +260,22 @@ class Guard:
 class Recorder:
     """Triton's driver: compiles for SM, and keeps each launch in place of making it."""
 
-    def __init__(self):
+    def __init__(self, device):
         self.launches = []  # (source, metadata, grid, arguments) of each, in the call that is recorded
         self.launcher_cls = self.launcher
         self.utils = types.SimpleNamespace(
             load_binary=lambda *_: (0, 0, 0, 0, 1024),
-            get_device_properties=lambda *_: {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132, "warpSize": 32,
+            get_device_properties=lambda *_: {"max_shared_mem": device["shared_bytes"], "max_num_regs": 65536, "warpSize": 32,
+                                              "multiprocessor_count": device["multiprocessors"],
                                               "sm_clock_rate": 1755000, "mem_clock_rate": 2619000, "mem_bus_width": 5120})
 
     def launcher(self, src, metadata):
         def launch(grid_x, grid_y, grid_z, stream, function, packed, launch_metadata, enter, leave, *arguments):
-            if grid_x * grid_y * grid_z > 0:  # else it launches nothing on a GPU either
-                self.launches.append((src, metadata, (grid_x, grid_y, grid_z), arguments))
+            grid = [operator.index(extent) for extent in (grid_x, grid_y, grid_z)]  # TypeError for 1.5, as Triton's own launcher
+            if min(grid) < 0:
+                raise ValueError(f"a grid of {grid} blocks")
+            if min(grid) > 0:  # else it launches nothing on a GPU either
+                self.launches.append((src, metadata, grid, arguments))
         return launch
 
     is_active = staticmethod(lambda: True)
@@ -257,7 +297,7 @@ class Recorder:
         return lambda *_, **__: [0.0, 0.0, 0.0]
 
 
-def prepare_triton():
+def prepare_triton(device):
     try:
         import triton
     except ImportError as error:
@@ -268,7 +308,7 @@ def prepare_triton():
     from triton.backends.nvidia.compiler import CUDABackend
     from triton.runtime import driver
     from triton.runtime.autotuner import Autotuner
-    recorder = Recorder()
+    recorder = Recorder(device)
     driver.set_active(recorder)
     ptx_of = {}
 
@@ -297,18 +337,22 @@ class Modules:
     def entry(self, key, name, ptx):
         if key not in self.entries:
             number = len(self.entries)
-            self.entries[key] = name if name not in self.used else f"{name}_{number}"
-            self.used.add(name)
+            own_name, tries = name, number
+            while own_name in self.used:
+                own_name, tries = f"{name}_{tries}", tries + 1
+            self.used.add(own_name)
+            self.entries[key] = own_name
             # Variables and functions of the module; not the dynamic shared memory and what the system defines.
             own = re.findall(r"^(?:\.(?:visible|weak)\s+)*\.(?:global|const|func)\b[^;{=]*?([A-Za-z_$][\w$]*)\s*(?:\[|\(|=|;)", ptx, re.M)
             own += re.findall(r"^(\$L__info_string\d+):", ptx, re.M)
-            names = {one: f"{one}_{number}" for one in own}
-            self.add(ptx, dict(names, **{name: self.entries[key]}))
+            # A name without _ or $ might be an instruction's.
+            self.add(ptx.replace(f".entry {name}(", f".entry {own_name}("),
+                     {one: f"{one}$of{number}" for one in own if "_" in one or "$" in one})
         return self.entries[key]
 
     def add(self, ptx, names):
         def renamed(line):
-            return re.sub(r"[A-Za-z_$][\w$]*", lambda word: names.get(word[0], word[0]), line)
+            return re.sub(r"(?<![\w$.%@])[A-Za-z_$][\w$]*", lambda word: names.get(word[0], word[0]), line)
 
         first, text, lines = len(self.files), [], iter(ptx.splitlines())
         for line in lines:
@@ -342,15 +386,16 @@ class Modules:
         return "\n".join(parts) + "\n"
 
 
-def flat(values):
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            yield from flat(value)
-        else:
-            yield value
+def passed_arguments(values, kinds):
+    """(value, kind) of each that the kernel has as a parameter; those of a tuple one by one."""
+    for value, kind in zip(values, kinds):
+        if isinstance(kind, (tuple, list)):
+            yield from passed_arguments(value, kind)
+        elif kind != "constexpr":
+            yield value, kind
 
 
-def argument_text(value, kind):
+def argument_text(value):
     if isinstance(value, Tensor):
         return value.name + (f" + {value.offset * value.dtype.itemsize}" if value.offset else "")
     if value is None:
@@ -370,20 +415,19 @@ def argument_text(value, kind):
 
 def table_line(launch, at, modules, ptx_of):
     src, metadata, grid, arguments = launch
-    kinds = list(flat(src.signature.values()))
-    values = list(flat(arguments))
-    if len(kinds) != len(values) or any("tensordesc" in str(kind) for kind in kinds):
+    passed = list(passed_arguments(arguments, src.signature.values()))
+    if any("tensordesc" in str(kind) for _, kind in passed):
         raise Unsupported("a tensor descriptor as an argument of a kernel")
     if metadata.global_scratch_size:
         raise Unsupported("memory that Triton takes beside the tensors (global_scratch)")
     if metadata.num_ctas != 1:
         raise Unsupported("num_ctas above 1")
-    passed = [argument_text(value, kind) for value, kind in zip(values, kinds) if kind != "constexpr"] + ["0", "0"]
+    passed = [argument_text(value) for value, _ in passed] + ["0", "0"]  # two pointers to memory that Triton would take
     ptx = ptx_of[metadata.hash]
     entry = modules.entry(metadata.hash, metadata.name, ptx)
     parameters = re.search(r"\.visible \.entry \w+\(([^)]*)\)", ptx)[1].count(".param ")
     passed = passed[:parameters]
-    line = (f"// kgrpo launch: entry={entry} grid=({', '.join(str(int(extent)) for extent in grid)}) block=({32 * metadata.num_warps}) "
+    line = (f"// kgrpo launch: entry={entry} grid=({', '.join(map(str, grid))}) block=({32 * metadata.num_warps}) "
             f"shared={metadata.shared} args=({', '.join(passed)}) at=({', '.join(f'{name}={value}' for name, value in at.items())})")
     return line + (" cooperative=1" if metadata.launch_cooperative_grid else "") + (" overlaps=1" if metadata.launch_pdl else "")
 
@@ -394,13 +438,13 @@ def load(path):
     sys.modules["candidate"] = module
     spec.loader.exec_module(module)
     if not callable(getattr(module, "launch", None)):
-        raise NameError("the file defines no function launch(...)")
+        raise OwnFault("the file defines no function launch(...)")
     return module.launch
 
 
 def record(request):
-    torch_module()
-    recorder, ptx_of = prepare_triton()
+    torch_module(request["device"])
+    recorder, ptx_of = prepare_triton(request["device"])
     launch = load(request["source"])
     modules, lines = Modules(request["source"]), {}
     for call in request["calls"]:
@@ -409,6 +453,8 @@ def record(request):
             if parameter["tensor"]:
                 arguments.append(Tensor(parameter["name"], DTYPES[parameter["dtype"]], shape[0], shape[1]))
             elif "float" in parameter["dtype"]:
+                if parameter["dtype"] != "float32" or value is None:  # Triton passes each Python float as one
+                    raise Unsupported(f"the scalar {parameter['name']}, which is not a finite float32")
                 arguments.append(Named(value))
                 arguments[-1].name = parameter["name"]
             else:
@@ -419,7 +465,7 @@ def record(request):
         if lines.setdefault(json.dumps(call["at"]), table) != table:
             raise Unsupported("computing with a floating-point scalar in the launch function")
     if not modules.bodies:
-        raise RuntimeError("launch(...) launches no kernel")
+        raise OwnFault("launch(...) launches no kernel")
     versions = [re.search(r"\.version (\d+)\.(\d+)", ptx) for ptx in ptx_of.values()]
     version = "%d.%d" % max((int(found[1]), int(found[2])) for found in versions)
     return "\n".join(line for table in lines.values() for line in table) + "\n" + modules.text(version)
@@ -435,13 +481,11 @@ def main():
         return UNSUPPORTED
     except BaseException as error:  # whatever the candidate does
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == request["source"]]
-        place = f"kernel.py:{own[-1].lineno}: " if own else ""
-        message = str(error)
-        if isinstance(error, SyntaxError) and error.filename == request["source"]:
-            place = f"kernel.py:{error.lineno}: "
-        print(f"{place}{type(error).__name__}: {message}"[:4000], file=sys.stderr)
-        return WRONG
-    with open(sys.argv[2], "w") as file:
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == request["source"] else own[-1].lineno if own else 0
+        print(f"kernel.py:{line}: " * (line > 0) + (str(error) if isinstance(error, OwnFault) else f"{type(error).__name__}: {error}"[:4000]), file=sys.stderr)
+        # An error outside the candidate's lines: this Triton differs from the ones that this file knows.
+        return WRONG if line > 0 or isinstance(error, OwnFault) else UNSUPPORTED
+    with open(OUT, "w") as file:
         file.write(text)
     return 0
 
