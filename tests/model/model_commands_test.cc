@@ -107,7 +107,7 @@ TEST_F(CliTest, GenerateNamesTheLineThatIsAtFault) {
   EXPECT_THAT(outside.err, HasSubstr("<stdin>:2: request 0: token 1 is 900, outside the model's vocabulary of 300"));
   const Result folder = Run("eval kernel . --problem .", "");
   EXPECT_EQ(folder.code, 3);
-  EXPECT_EQ(folder.err, "error: .: the folder has no .cu file\n");
+  EXPECT_EQ(folder.err, "error: .: the folder has no kernel (.cu, .ptx, .py with @triton.jit)\n");
 }
 
 // ---- update -------------------------------------------------------------------------------------
