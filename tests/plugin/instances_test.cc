@@ -192,7 +192,7 @@ TEST_F(InstancesTest, AnObserverIsToldWhatItAsksFor) {
 TEST_F(InstancesTest, TablesOfAnOlderMakeAreRefused) {
   kgrpo_reward_interface table = RewardScoring(nullptr);
   table.struct_size = 8;
-  EXPECT_THAT(MessageOf([&] { Reward reward(&table, host_, {}); }), HasSubstr("struct_size 8, below 48"));
+  EXPECT_THAT(MessageOf([&] { Reward reward(&table, host_, {}); }), HasSubstr("struct_size 8, below 56"));
 }
 
 // ---- a coder that answers from its own threads --------------------------------------------------

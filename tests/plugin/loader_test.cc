@@ -141,7 +141,7 @@ TEST(PluginLibrary, RefusesBrokenTables) {
   EXPECT_THAT(MessageOf([&] { empty.Table<void>(Role::kReward); }),
               HasSubstr("it offers no interface that this host knows"));
   const PluginLibrary cut(kBad / "short_table.so");
-  EXPECT_THAT(MessageOf([&] { cut.Table<void>(Role::kReward); }), HasSubstr("has struct_size 16, below 48"));
+  EXPECT_THAT(MessageOf([&] { cut.Table<void>(Role::kReward); }), HasSubstr("has struct_size 16, below 56"));
 }
 
 // ---- list ---------------------------------------------------------------------------------------
