@@ -86,7 +86,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunOptions options;
   if (!overwrite) {  // checked before any plugin starts and before any file is written
     const std::string refusal =
-        RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change, config.inputs);
+        RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change, config.inputs, config.removed);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
     options.notice = RunFolder::Leftover(config.output_dir);
   }

@@ -38,9 +38,11 @@ constexpr const char kSchema[] = R"json({
         "default": {},
         "description": "For a trainer that imitates: rounds of other runs, in place of collected ones.",
         "properties": {
-          "from": {"$ref": "#/definitions/folders", "default": [], "description": "Folders of runs of any purpose: training, `eval policy`, `optimize`; `output_dir`: this run's earlier stages."},
-          "select": {"enum": ["best_of_group", "all"], "default": "best_of_group", "description": "Imitate, at each recorded kernel, the suggestion that led from it to the fastest one, or all that gained enough."},
-          "min_gain": {"type": "number", "minimum": 0, "maximum": 1000, "default": 1.05, "description": "Imitate only suggestions whose kernel is at least this many times as fast as the one it was made from."}
+          "from": {"$ref": "#/definitions/folders", "default": [], "description": "Folders of runs of any purpose: training, `eval policy`, `optimize`; `output_dir`: this run's earlier stages."}
+        },
+        "x-removed": {
+          "select": {"const": "best_of_group", "description": "at each recorded kernel the suggestion that led to the fastest one is imitated; imitating all that gained had a lower mean reward and slower kernels (docs/reuse.md)"},
+          "min_gain": {"const": 1.05, "description": "suggestions are imitated that made their kernel at least 1.05 times as fast; with other bounds from 0 to 1.2 no kernel was faster beyond noise (docs/reuse.md)"}
         }
       }
     }
@@ -97,7 +99,6 @@ constexpr const char kSchema[] = R"json({
       },
       "on_coder_failure": {"enum": ["drop", "punish"], "default": "drop", "description": "A trajectory whose coder failed (refused, truncated, no code, no answer): `drop` it, or `punish` the suggestion like a kernel that does not compile."},
       "advance": {"enum": ["always", "correct"], "default": "always", "description": "Which kernels of the coder become the current one: `always` every one, so that a broken one is the next round's to repair; `correct`: only correct ones."},
-      "fresh_inputs": {"type": "boolean", "default": false, "description": "Offer the evaluator another seed of the secret inputs for each evaluation, not one a problem and run."},
       "hang_seconds": {"type": "integer", "minimum": 0, "maximum": 4294967295, "default": 600, "description": "With several ranks: seconds that one may spend in a plugin's call while others wait, before the run ends; 0: no limit."},
       "replay": {
         "type": "object",
@@ -109,6 +110,9 @@ constexpr const char kSchema[] = R"json({
           "unrecorded": {"enum": ["ask", "refuse"], "default": "ask", "description": "A suggestion that was not recorded for that kernel: `ask` the coder, or `refuse` it as a coder's failure."}
         }
       }
+    },
+    "x-removed": {
+      "fresh_inputs": {"const": false, "description": "all kernels of a problem are evaluated on the same secret inputs within a run, so that their times compare and repeats are cached; another `seed` draws others"}
     }
   },
   "prompt": {
@@ -120,8 +124,10 @@ constexpr const char kSchema[] = R"json({
       "system": {"type": "string", "default": "", "description": "The system message; empty: none is sent (the model's chat template may have its own)."},
       "user": {"type": "string", "minLength": 1, "description": "The user message.", "default": "Suggest the one change that would make this CUDA kernel fastest. Answer with the change alone, in one or two sentences, without code.\n\nTask: {{problem.task}}\n\nPrevious kernel:\n```cuda\n{{code_a}}\n```\n\nCurrent kernel:\n```cuda\n{{code_b}}\n```\n{{#last_suggestion}}\nThe last suggestion was: {{last_suggestion}}\n{{/last_suggestion}}{{#current.diagnosis}}\nWhat was found about the current kernel: {{current.diagnosis}}\n{{/current.diagnosis}}"},
       "enable_thinking": {"type": ["boolean", "null"], "default": null, "description": "The thinking switch of chat templates that have one; unset: as the template has it."},
-      "max_tokens": {"type": "integer", "minimum": 0, "maximum": 10000000, "default": 0, "description": "Tokens of a prompt, at most: the oldest rounds of `history` are left out until it fits, then the slowest of `best`. 0: what the policy's context leaves beside sampling.max_new_tokens."},
-      "best_rounds": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 3, "description": "Rounds in the variable `best`: those with the fastest correct kernels."}
+      "max_tokens": {"type": "integer", "minimum": 0, "maximum": 10000000, "default": 0, "description": "Tokens of a prompt, at most: the oldest rounds of `history` are left out until it fits, then the slowest of `best`. 0: what the policy's context leaves beside sampling.max_new_tokens."}
+    },
+    "x-removed": {
+      "best_rounds": {"const": 3, "description": "the list `best` has up to three rounds, fewer where a prompt would not fit"}
     }
   },
   "checkpoint": {

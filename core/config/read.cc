@@ -40,7 +40,6 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.loop.sampling = {sampling.at("max_new_tokens"), sampling.at("temperature"), sampling.at("top_k"),
                           sampling.at("top_p"), sampling.at("min_p")};
   config.loop.advance = loop.at("advance") == "always" ? Advance::kAlways : Advance::kCorrect;
-  config.loop.fresh_inputs = loop.at("fresh_inputs");
   config.loop.hang_seconds = loop.at("hang_seconds");
   config.loop.replay = {loop.at("replay").at("from"), loop.at("replay").at("unrecorded") == "refuse"};
   config.loop.on_coder_failure = loop.at("on_coder_failure") == "drop" ? CoderFailure::kDrop : CoderFailure::kPunish;
@@ -53,8 +52,7 @@ PipelineConfig ReadPipeline(const Node& root) {
            stage.at("suggestions") == "uniform" ? SuggestionSource::kUniform : SuggestionSource::kPolicy,
            stage.at("episodes"),
            stage.at("demonstrations_per_step"),
-           {stage.at("demonstrations").at("from"), stage.at("demonstrations").at("select") == "best_of_group",
-            stage.at("demonstrations").at("min_gain")}});
+           {stage.at("demonstrations").at("from")}});
     }
   }
   config.train_problems = json.at("problems").at("train").get<std::vector<std::string>>();
@@ -65,7 +63,6 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.prompt.user = prompt.at("user");
   if (!prompt.at("enable_thinking").is_null()) config.prompt.enable_thinking = prompt.at("enable_thinking").get<bool>();
   config.prompt.max_tokens = prompt.at("max_tokens");
-  config.prompt.best_rounds = prompt.at("best_rounds");
   const Json& checkpoint = json.at("checkpoint");
   config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best"),
                        checkpoint.at("final") == "best"};

@@ -20,14 +20,27 @@ inline constexpr const char* kMayChangeKeyword = "x-resume";
 // The keyword of an option that names what the run reads: "content", or "place" where only its deletion matters.
 inline constexpr const char* kReadsKeyword = "x-reads";
 
+// The keyword of a mapping for options of earlier versions: {KEY: {"const": VALUE, "description": REASON}}. VALUE is
+// what such an option can only have meant now. Only a run's own resolved.yaml may still have the key, with that value.
+inline constexpr const char* kRemovedKeyword = "x-removed";
+
 using Schema = nlohmann::ordered_json;  // in the author's order, which is the order of tables and resolved files
 
 // Appends every way in which `node` breaks the schema. `path` is the node's own path: "coder.options".
 void CheckAgainstSchema(const Node& node, const Schema& schema, const std::string& path,
                         std::vector<Diagnostic>* diagnostics);
 
+// A key that a schema lists as removed, where a mapping could have it.
+struct RemovedKey {
+  std::string path;        // "trainer[0].demonstrations.min_gain"
+  nlohmann::json meaning;  // the value in force now
+};
+
 // Adds each absent key that has a `default`, at every depth that is present, and puts keys in the schema's order.
-void FillDefaults(const Schema& schema, Node* node);
+// Erases removed keys; with `removed` it also appends all that the schema lists for these mappings. `path` is the
+// node's own.
+void FillDefaults(const Schema& schema, Node* node, const std::string& path = "",
+                  std::vector<RemovedKey>* removed = nullptr);
 
 // True if the value has no way in which it breaks the schema, which RequireUsableSchema accepts.
 bool Satisfies(const nlohmann::json& value, const Schema& schema);

@@ -37,7 +37,6 @@ void Prompter::Begin(const Trajectory& trajectory, const Trajectory& shown, cons
   round->code_a = trajectory.code_a();
   round->code_b = trajectory.code_b();
   PromptState state = shown.Prompt(metrics);
-  state.best_rounds = config_.prompt.best_rounds;
   round->messages = Messages(state);
   if (!encode) return;
   size_t whole = 0;

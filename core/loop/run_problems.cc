@@ -45,7 +45,8 @@ void RequireImitable(const PipelineConfig& config, const ProblemSet& train, cons
   const RunProgress progress = std::filesystem::exists(own) ? ReadProgress(own) : RunProgress{.is_empty = true};
   if (!progress.is_foreign && !progress.is_empty) {
     RunDatabase database = RunDatabase::ToRead(own);
-    const auto changes = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+    const auto changes =
+        ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml, config.removed);
     const bool other = changes && std::ranges::any_of(*changes, [](const Change& change) {
                          return change.path.find(".demonstrations") != std::string::npos;
                        });  // a run that a new one overwrites

@@ -94,15 +94,12 @@ TEST_F(LoadTest, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(config.controls.shuffle_rewards, ControlsConfig().shuffle_rewards);
   EXPECT_EQ(config.prompt.enable_thinking, std::nullopt);
   EXPECT_EQ(config.prompt.max_tokens, PromptConfig().max_tokens);
-  EXPECT_EQ(config.prompt.best_rounds, PromptConfig().best_rounds);
   ASSERT_EQ(config.stages.size(), 1U);
   const StageConfig stage;
   EXPECT_EQ(config.stages[0].steps, loop.max_steps);
   EXPECT_EQ(config.stages[0].suggestions, stage.suggestions);
   EXPECT_EQ(config.stages[0].episodes, stage.episodes);
   EXPECT_EQ(config.stages[0].demonstrations_per_step, stage.demonstrations_per_step);
-  EXPECT_TRUE(config.stages[0].demonstrations.best_of_group);
-  EXPECT_EQ(config.stages[0].demonstrations.min_gain, stage.demonstrations.min_gain);
   EXPECT_FALSE(config.loop.replay.only);
 }
 
@@ -122,13 +119,13 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "fake_reward}\n"
       "trainer:\n"
       "  - {plugin: fake_trainer, steps: 5, suggestions: uniform, episodes: 9, demonstrations_per_step: 11}\n"
-      "  - {plugin: fake_trainer, options: {loss: dapo}, demonstrations: {from: [runs/a], select: all, min_gain: 2}}\n"
+      "  - {plugin: fake_trainer, options: {loss: dapo}, demonstrations: {from: [runs/a]}}\n"
       "problems: {train: [problems/a], heldout: [problems/b, problems/c/], skip_unusable: true}\n"
       "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
       "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
-      "punish, advance: correct, fresh_inputs: true, hang_seconds: 90, replay: {from: [runs/b], unrecorded: refuse}}\n"
-      "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false, max_tokens: 9000, "
-      "best_rounds: 5}\n"
+      "punish, advance: correct, hang_seconds: 90, replay: {from: [runs/b], unrecorded: refuse}}\n"
+      "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false, max_tokens: "
+      "9000}\n"
       "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
       "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n"
       "observers: [{plugin: observer_metrics, options: {rounds: true}}]\n");
@@ -144,8 +141,6 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.stages[1].suggestions, SuggestionSource::kPolicy);
   EXPECT_EQ(config.stages[1].trainer.options["loss"], "dapo");
   EXPECT_THAT(config.stages[1].demonstrations.from, ElementsAre("runs/a"));
-  EXPECT_FALSE(config.stages[1].demonstrations.best_of_group);
-  EXPECT_EQ(config.stages[1].demonstrations.min_gain, 2);
   EXPECT_THAT(config.loop.replay.from, ElementsAre("runs/b"));
   EXPECT_TRUE(config.loop.replay.only);
   EXPECT_THAT(config.train_problems, ElementsAre("problems/a"));
@@ -160,7 +155,6 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.loop.hang_seconds, 90U);
   EXPECT_EQ(config.loop.on_coder_failure, CoderFailure::kPunish);
   EXPECT_EQ(config.loop.advance, Advance::kCorrect);
-  EXPECT_TRUE(config.loop.fresh_inputs);
   EXPECT_EQ(config.loop.sampling.max_new_tokens, 17U);
   EXPECT_EQ(config.loop.sampling.temperature, 0.7);
   EXPECT_EQ(config.loop.sampling.top_k, 8U);
@@ -170,7 +164,6 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.prompt.user, "do {{code_b}}");
   EXPECT_EQ(config.prompt.enable_thinking, false);
   EXPECT_EQ(config.prompt.max_tokens, 9000U);
-  EXPECT_EQ(config.prompt.best_rounds, 5U);
   EXPECT_EQ(config.checkpoint.every, 2U);
   EXPECT_EQ(config.checkpoint.keep_last, 3U);
   EXPECT_EQ(config.checkpoint.keep_best, 0U);
@@ -440,6 +433,40 @@ TEST_F(LoadTest, ResolvedFileReadsBackToItself) {
   EXPECT_EQ(twice.name, "top");
   EXPECT_THAT(twice.resolved_yaml, HasSubstr("train: [problems/a, problems/b, problems/c, problems/d]"));
   EXPECT_THAT(twice.resolved_yaml, testing::Not(HasSubstr("extends")));
+}
+
+// Keys of earlier versions: a file that sets one is refused, and a run's own file with the value in force is not.
+TEST_F(LoadTest, RemovedKeysAreRefusedWithTheReason) {
+  Write("p.yaml",
+        "extends: base.yaml\nloop: {fresh_inputs: false}\nprompt:\n  best_rounds: 3\n"
+        "trainer: {plugin: fake_trainer, demonstrations: {min_gain: 1.05}}\ncoder: {options: {patience: 2}}\n");
+  EXPECT_THAT(MessageOf("p.yaml"),
+              AllOf(HasSubstr("p.yaml:2:8: loop.fresh_inputs: was removed: all kernels of a problem are"),
+                    HasSubstr("p.yaml:4:3: prompt.best_rounds: was removed: the list"),
+                    HasSubstr("p.yaml:5:50: trainer.demonstrations.min_gain: was removed: suggestions are"),
+                    HasSubstr("p.yaml:6:19: coder.options.patience: was removed: it waits once")));
+  EXPECT_THAT(MessageOf("base.yaml", {"loop.fresh_inputs=true"}), HasSubstr("loop.fresh_inputs: was removed: "));
+  const PipelineConfig now = Load("base.yaml");
+  const auto earlier = [&](const std::string& patience, const std::string& fresh_inputs) {
+    std::string text = now.resolved_yaml;
+    const auto after = [&](const std::string& line, const std::string& more) {
+      ASSERT_NE(text.find(line), std::string::npos) << text;
+      text.insert(text.find(line) + line.size(), more);
+    };
+    after("loop:\n", "  fresh_inputs: " + fresh_inputs + "\n");
+    after("plugin: fake_coder\n  options:\n", "    patience: " + patience + "\n");
+    return text;
+  };
+  Write("run/resolved.yaml", earlier("1", "false"));
+  const PipelineConfig again = Load("run/resolved.yaml");
+  EXPECT_EQ(again.resolved_yaml, now.resolved_yaml);
+  EXPECT_TRUE(ChangesBetween(earlier("1", "false"), now.resolved_yaml, again.removed).value().empty());
+  const auto changes = ChangesBetween(earlier("1", "true"), now.resolved_yaml, again.removed).value();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].path, "loop");
+  Write("run/resolved.yaml", earlier("2", "true"));
+  EXPECT_THAT(MessageOf("run/resolved.yaml"),
+              AllOf(HasSubstr("loop.fresh_inputs: was removed"), HasSubstr("coder.options.patience: was removed")));
 }
 
 TEST_F(LoadTest, EveryKeyOfTheSchemaIsInTheDocumentation) {

@@ -79,7 +79,6 @@ TEST_F(ContextRoomTest, OlderRoundsAreLeftOutUntilAPromptFits) {
   config_.prompt.user =
       "{{problem.family}} {{#history}}[{{round}}{{kernel}}]{{/history}}({{#best}}{{round}}{{/best}}) left out "
       "{{history_left_out}}; {{applied_joined}}; last {{last.round}}";
-  config_.prompt.best_rounds = 1;
   std::ostringstream log;
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
   spdlog::default_logger()->sinks().push_back(sink);

@@ -256,7 +256,6 @@ SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const Op
   RequireSearchable(plan, start_evaluation, parts);
   PipelineConfig own = config;
   own.loop.advance = Advance::kCorrect;  // the search never continues from an incorrect kernel
-  own.loop.fresh_inputs = false;         // kernels are compared on the same inputs
   return Searching(own, parts, problem, start, start_evaluation, pool, plan, listener).Run();
 }
 
