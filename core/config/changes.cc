@@ -10,6 +10,7 @@
 #include "config/diagnostic.h"
 #include "config/emit.h"
 #include "config/node.h"
+#include "config/schema.h"  // JoinPath
 
 namespace kgrpo {
 namespace {

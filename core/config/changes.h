@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "config/node.h"
-#include "config/schema.h"
 
 namespace kgrpo {
 

@@ -8,14 +8,13 @@
 
 #include "base/default_plugins.h"
 #include "config/changes.h"
+#include "config/diagnostic.h"
 #include "config/emit.h"
 #include "config/experiment.h"
 #include "config/merge.h"
 #include "config/node.h"
-#include "config/pipeline_schema.h"
-#include "config/places.h"
-#include "config/problem_lists.h"
-#include "config/read.h"
+#include "config/pipeline_keys.h"
+#include "config/problems.h"
 #include "prompt/template.h"
 
 namespace kgrpo {

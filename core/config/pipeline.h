@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>  // nlohmann::json: options as plugins receive them
 
-#include "config/schema.h"
+#include "config/node.h"
 
 namespace kgrpo {
 

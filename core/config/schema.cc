@@ -8,7 +8,8 @@
 #include <utility>
 
 #include <kgrpo/support/closest.h>
-#include "config/places.h"
+#include <kgrpo/support/json_schema.h>
+#include "config/diagnostic.h"
 #include "config/schema_internal.h"
 
 namespace kgrpo {
@@ -296,6 +297,16 @@ bool Satisfies(const nlohmann::json& value, const Schema& schema) {
 
 void FillDefaults(const Schema& schema, Node* node, const std::string& path, std::vector<RemovedKey>* removed) {
   FillDefaultsWithin(schema, schema, path, node, removed);
+}
+
+void FillDefaultsAndCheck(const nlohmann::ordered_json& schema, const std::string& path, nlohmann::json* value) {
+  RequireUsableSchema(schema);
+  Node node = Node::FromJson(nlohmann::ordered_json(*value), {});
+  FillDefaults(schema, &node);
+  std::vector<Diagnostic> errors;
+  CheckAgainstSchema(node, schema, path, &errors);
+  if (!errors.empty()) throw ConfigError(std::move(errors));
+  *value = node.ToJson();
 }
 
 }  // namespace kgrpo

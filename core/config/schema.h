@@ -30,12 +30,6 @@ using Schema = nlohmann::ordered_json;  // in the author's order, which is the o
 void CheckAgainstSchema(const Node& node, const Schema& schema, const std::string& path,
                         std::vector<Diagnostic>* diagnostics);
 
-// A key that a schema lists as removed, where a mapping could have it.
-struct RemovedKey {
-  std::string path;        // "trainer[0].demonstrations.min_gain"
-  nlohmann::json meaning;  // the value in force now
-};
-
 // Adds each absent key that has a `default`, at every depth that is present, and puts keys in the schema's order.
 // Erases removed keys; with `removed` it also appends all that the schema lists for these mappings. `path` is the
 // node's own.
