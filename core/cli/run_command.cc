@@ -19,7 +19,6 @@
 #include "cli/experiment.h"
 #include "cli/local_ranks.h"
 #include "cli/open_run.h"
-#include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
 #include "loop/round_faults.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/role.h"
-#include "loop/run_config.h"
+#include "loop/findings.h"
 
 namespace kgrpo::cli {
 namespace {

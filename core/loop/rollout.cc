@@ -1,9 +1,9 @@
 #include "loop/rollout.h"
 
 #include "base/keyed.h"
+#include "loop/parts.h"
 #include "loop/prompter.h"
 #include "loop/rounds_in_flight.h"
-#include "loop/stopwatch.h"
 #include "loop/wire.h"
 
 #include <kgrpo/sdk/error.h>

@@ -11,7 +11,6 @@
 #include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
-#include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "loop/worker_pool.h"
 #include "store/records.h"

@@ -10,13 +10,12 @@
 #include "loop/measurements.h"
 #include "loop/metrics.h"
 #include "loop/observers.h"
+#include "loop/parts.h"
 #include "loop/round_faults.h"
 #include "loop/stage.h"
-#include "loop/stopwatch.h"
 #include "loop/summary.h"
 #include "loop/trajectory.h"
 #include "store/database.h"
-#include "store/kernels.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>

@@ -2,10 +2,10 @@
 
 #include "loop/coder_cost.h"
 #include "loop/draws.h"
+#include "loop/parts.h"
 #include "loop/ranks.h"
 #include "loop/recorded_rounds.h"
 #include "loop/samples.h"
-#include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "loop/wire.h"
 #include "store/files.h"

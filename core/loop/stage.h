@@ -5,11 +5,11 @@
 
 #include "base/console.h"
 #include "config/pipeline.h"
-#include "loop/demonstrations.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
+#include "loop/samples.h"
 #include "store/database.h"
 #include "store/records.h"
 

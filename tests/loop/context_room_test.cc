@@ -1,6 +1,5 @@
-// loop/context_room.h: the prompts that are checked against the policy's context length. The command check is tested
+// loop/prompter.h: the prompts that are checked against the policy's context length. The command check is tested
 // with it in tests/cli/check_test.cc.
-#include "loop/context_room.h"
 
 #include "fakes.h"
 #include "loop/prompter.h"

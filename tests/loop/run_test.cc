@@ -4,7 +4,7 @@
 #include "fakes.h"
 #include "loop/draws.h"
 #include "loop/measurements.h"
-#include "loop/run_config.h"
+#include "loop/findings.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"

@@ -2,12 +2,12 @@
 // columns, and files and checkpoints are complete or absent.
 #include "base/log.h"
 #include "filled_round.h"
+#include "loop/best_kernels.h"
 #include "report/export.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/json.h"
-#include "store/kernels.h"
 #include "store/schema.h"
 #include "test.h"
 

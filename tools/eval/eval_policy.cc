@@ -1,4 +1,4 @@
-#include "eval/eval_policy.h"
+#include "eval/command.h"
 
 #include <algorithm>
 #include <cctype>
@@ -11,14 +11,14 @@
 #include "base/console.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "compare/evaluation.h"
 #include "compare/report_text.h"
 #include "eval/evaluate_policy.h"
 #include "loop/coder_cost.h"
-#include "loop/run_config.h"
+#include "loop/findings.h"
 
 namespace kgrpo::cli {
 namespace {

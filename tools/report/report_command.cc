@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "report/command.h"
 #include "report/report.h"
 #include "store/files.h"
