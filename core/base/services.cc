@@ -4,8 +4,8 @@
 #include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>

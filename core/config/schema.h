@@ -21,7 +21,7 @@ inline constexpr const char* kMayChangeKeyword = "x-resume";
 inline constexpr const char* kReadsKeyword = "x-reads";
 
 // The keyword of a mapping for options of earlier versions: {KEY: {"const": VALUE, "description": REASON}}. VALUE is
-// what such an option can only have meant now. Only a run's own resolved.yaml may still have the key, with that value.
+// in force now. Only the resolved.yaml of an earlier run may have the key, with that value.
 inline constexpr const char* kRemovedKeyword = "x-removed";
 
 using Schema = nlohmann::ordered_json;  // in the author's order, which is the order of tables and resolved files

@@ -1,4 +1,4 @@
-// What is wrong with a run before it begins: the collected findings, and checks that its file's schema cannot express
+// Faults of a run before it begins: the collected findings, and checks that its file's schema cannot express
 // (rules over two keys, or over what the plugins offer). `run` and `resume` stop at the first finding; `check` lists
 // all of them. Both open a run through cli/open_run.h, so that `check` finds a fault exactly if `run` refuses.
 #ifndef KGRPO_LOOP_FINDINGS_H

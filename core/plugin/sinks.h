@@ -37,7 +37,7 @@ class Carrier {
   std::exception_ptr thrown_;
 };
 
-// What a sink pushes goes to `receive`, with the arguments of the sink's function.
+// `receive` gets all that is pushed, with the arguments of the sink's function.
 template <typename Receive>
 struct Receiver {
   Carrier carrier;

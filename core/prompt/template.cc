@@ -1,10 +1,10 @@
 #include "prompt/template.h"
 
-#include <kainjow/mustache.hpp>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/support/closest.h>      // JoinedText
 #include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/template_data.h>
+#include <kainjow/mustache.hpp>
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 
 #include "fakes.h"
 #include "loop/draws.h"
-#include "loop/measurements.h"
 #include "loop/findings.h"
+#include "loop/measurements.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"

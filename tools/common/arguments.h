@@ -1,5 +1,5 @@
-// What commands' arguments name: the problem of --problem (a folder, or the name of one of several), and output files,
-// which are checked before work that may take a minute. Used by the programs in tools/.
+// Arguments of commands that name files and folders: the problem of --problem (a folder, or the name of one of
+// several), and output files, which are checked before work that may take a minute. Used by the programs in tools/.
 #ifndef KGRPO_TOOLS_COMMON_ARGUMENTS_H
 #define KGRPO_TOOLS_COMMON_ARGUMENTS_H
 
