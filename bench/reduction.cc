@@ -3,7 +3,7 @@
 //   build/bin/reduction --device cuda --dtype bfloat16 --sequences 32      (starts both ranks here)
 //   build/bin/reduction --size 2 --rank R --address HOST --port 29511 ...                   (one rank, on each machine)
 #include <dlfcn.h>
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 #include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/error.h>
 #include <sys/wait.h>

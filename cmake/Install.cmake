@@ -28,7 +28,7 @@ foreach(helper sandbox_launcher kgrpo_compile_worker kgrpo_trusted_worker kgrpo_
   endif()
 endforeach()
 install(TARGETS kgrpo_sim_cudart LIBRARY DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
-install(DIRECTORY plugins/judge/compile/form_include plugins/judge/compile/host_include plugins/judge/compile/host_include_std plugins/interpreter/devices
+install(DIRECTORY plugins/judge/compile/form_include plugins/judge/compile/host_include plugins/judge/compile/host_include_std plugins/judge/compile/triton plugins/interpreter/devices
   DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
 install(DIRECTORY scripts/import_kernelbench DESTINATION lib/kgrpo COMPONENT runtime PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY python DESTINATION share/kgrpo COMPONENT runtime PATTERN __pycache__ EXCLUDE)

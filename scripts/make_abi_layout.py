@@ -41,7 +41,7 @@ def members(body):
 
 def structs():
     """(header, struct, members) of each that the headers define."""
-    for header in sorted(os.listdir(FOLDER)):
+    for header in sorted(name for name in os.listdir(FOLDER) if name.endswith(".h")):  # not those of draft/
         with open(os.path.join(FOLDER, header)) as file:
             text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
         opened = re.findall(r"typedef struct \w+ \{", text)

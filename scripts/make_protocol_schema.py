@@ -11,6 +11,7 @@ struct is in which message, and what JSON needs beside: which members are left o
 import argparse
 import json
 import os
+import pathlib
 import re
 import sys
 
@@ -20,8 +21,8 @@ LARGEST = 2**53 - 1  # the largest integer that every JSON library keeps exactly
 
 
 def headers():
-    folder = os.path.join(ROOT, "core/abi/kgrpo")
-    return "\n".join(open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder)))
+    folder = pathlib.Path(ROOT, "core/abi/kgrpo")
+    return "\n".join(header.read_text() for header in sorted(folder.rglob("*.h")))
 
 
 TEXT = headers()
@@ -72,7 +73,7 @@ def schema_of(kind, comment):
         "kgrpo_evaluation**": {"type": "array", "items": {"anyOf": [evaluation, {"type": "null"}]}},
         "kgrpo_problem_info*": {"$ref": "#/definitions/problem"},
     }
-    if kind == "kgrpo_remark*":
+    if kind == "kgrpo_remark**":
         return {"type": "array", "items": struct("kgrpo_remark")}
     if kind == "kgrpo_coder_answer*":
         return struct("kgrpo_coder_answer", only=("outcome", "source", "summary", "message", "cost", "seconds"), required=True)

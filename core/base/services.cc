@@ -101,6 +101,7 @@ struct HostServices::InstanceServices {
   std::string cache_name;
   std::once_flag artifact_once, cache_once;
   std::string artifact_directory, cache_directory;  // empty until asked for
+  std::string plugin_directory;
   kgrpo_host host{};
 
   static InstanceServices& From(void* context) { return *static_cast<InstanceServices*>(context); }
@@ -161,6 +162,9 @@ struct HostServices::InstanceServices {
       return std::filesystem::absolute(root.empty() ? CacheRoot() : root) / self.cache_name;
     });
   }
+
+  static kgrpo_str HostVersion(void*) noexcept { return KGRPO_LITERAL(KGRPO_VERSION); }
+  static kgrpo_str PluginDirectory(void* context) noexcept { return Str(From(context).plugin_directory); }
 
   // The interface cannot return an error here. The reason is logged; the plugin then fails with its own message when it
   // writes.
@@ -257,7 +261,9 @@ struct HostServices::InstanceServices {
                                                         CacheDirectory,
                                                         LockDevice,
                                                         UnlockDevice,
-                                                        Random};
+                                                        Random,
+                                                        HostVersion,
+                                                        PluginDirectory};
     static constexpr kgrpo_options_interface kOptions = {
         sizeof(kgrpo_options_interface), NumberOption, IntegerOption, FlagOption, TextOption, CountOption};
     if (View(id) == KGRPO_HOST_INTERFACE) return &kInterface;
@@ -281,12 +287,13 @@ std::filesystem::path HostServices::ArtifactRoot() {
   return temporary_->path();
 }
 
-const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::string& cache_name) {
+const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::string& cache_name,
+                                            const std::filesystem::path& plugin_directory) {
   auto instance = std::make_unique<InstanceServices>();
   instance->services = this;
   instance->name = name;
   instance->cache_name = cache_name;
-
+  instance->plugin_directory = plugin_directory.string();
   instance->host = {instance.get(), InstanceServices::GetInterface};
   instances_.push_back(std::move(instance));
   return &instances_.back()->host;

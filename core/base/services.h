@@ -7,7 +7,7 @@
 #ifndef KGRPO_BASE_SERVICES_H
 #define KGRPO_BASE_SERVICES_H
 
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 #include <kgrpo/host.h>
 
 #include <cstdint>
@@ -44,9 +44,10 @@ class HostServices {
 
   // Returns the services of a new instance, valid as long as this object. `name` labels log lines and names the random
   // stream and the folders: it must be unique within a run and the same when the run is resumed. `cache_name` names the
-  // cache folder, for instances of one plugin that share it. [main thread]
+  // cache folder, for instances of one plugin that share it. `plugin_directory`: what the plugin is told. [main thread]
   const kgrpo_host* ForInstance(const std::string& name) { return ForInstance(name, name); }
-  const kgrpo_host* ForInstance(const std::string& name, const std::string& cache_name);
+  const kgrpo_host* ForInstance(const std::string& name, const std::string& cache_name,
+                                const std::filesystem::path& plugin_directory = {});
 
   // Instances made after this call are offered the collective interface of the other ranks; `context` is its functions'
   // first argument. Both outlive the instances. [main thread]

@@ -18,7 +18,7 @@
 #include "cli/variant_check.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
-#include "loop/findings.h"
+#include "loop/run_config.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {

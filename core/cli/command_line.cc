@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <kgrpo/abi.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <algorithm>
 #include <csignal>
@@ -14,7 +15,6 @@
 #include "base/log.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
-#include "store/json.h"
 
 namespace kgrpo::cli {
 

@@ -19,11 +19,11 @@
 #include <kgrpo/support/closest.h>  // JoinedText
 #include "base/cancel.h"
 #include "base/console.h"
+#include "base/files.h"
 #include "base/visible_gpus.h"
 #include "cli/variant_check.h"
 #include "config/changes.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/inputs.h"
 #include "store/run_folder.h"
 

@@ -11,9 +11,9 @@
 
 #include "base/services.h"
 #include "cli/session.h"
+#include "config/findings.h"
 #include "config/load.h"
 #include "config/pipeline.h"
-#include "loop/findings.h"
 #include "loop/ranks.h"
 #include "loop/run_problems.h"
 #include "plugin/transport.h"

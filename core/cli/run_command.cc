@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/console.h"
 #include "base/faults.h"
+#include "base/files.h"
 #include "base/launch.h"
 #include "base/log.h"
 #include "cli/command.h"
@@ -25,7 +26,6 @@
 #include "loop/run.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {

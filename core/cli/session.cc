@@ -21,6 +21,11 @@ std::unique_ptr<T> Make(const PluginLibrary& library, Role role, const std::stri
   }
 }
 
+// The host of an instance of the library's.
+const kgrpo_host* HostOf(HostServices& services, const std::string& instance, const PluginLibrary& library) {
+  return services.ForInstance(instance, library.name(), std::filesystem::absolute(library.path()).parent_path());
+}
+
 // Makes the parts of a pipeline. Instances are named after the part, so that random numbers do not depend on the
 // plugin; the cache is the plugin's.
 struct PartMaker {
@@ -41,7 +46,7 @@ struct PartMaker {
         identities->push_back(
             {part, library.name(), library.version(), library.path().string(), Sha256OfFile(library.path())});
       }
-      *made = Make<T, Interface>(library, role, part, services.ForInstance(part, library.name()), choice.options,
+      *made = Make<T, Interface>(library, role, part, HostOf(services, part, library), choice.options,
                                  config.option_places);
     });
   }
@@ -123,15 +128,15 @@ nlohmann::json Session::Checked(Role role, const std::string& plugin, const nloh
 std::unique_ptr<Policy> Session::MakePolicy(const std::string& plugin, const nlohmann::ordered_json& options) {
   const nlohmann::json checked = Checked(Role::kPolicy, plugin, options);
   const PluginLibrary& library = loader_.Load(plugin);
-  return Make<Policy, kgrpo_policy_interface>(library, Role::kPolicy, "policy",
-                                              services_->ForInstance("policy", library.name()), checked);
+  return Make<Policy, kgrpo_policy_interface>(library, Role::kPolicy, "policy", HostOf(*services_, "policy", library),
+                                              checked);
 }
 
 std::unique_ptr<Evaluator> Session::MakeEvaluator(const std::string& plugin, const nlohmann::ordered_json& options) {
   const nlohmann::json checked = Checked(Role::kEvaluator, plugin, options);
   const PluginLibrary& library = loader_.Load(plugin);
   return Make<Evaluator, kgrpo_evaluator_interface>(library, Role::kEvaluator, "evaluator",
-                                                    services_->ForInstance("evaluator", library.name()), checked);
+                                                    HostOf(*services_, "evaluator", library), checked);
 }
 
 }  // namespace kgrpo::cli

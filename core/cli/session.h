@@ -10,11 +10,11 @@
 
 #include "base/services.h"
 #include "cli/command.h"
+#include "config/findings.h"
 #include "config/load.h"
 #include "config/pipeline.h"
-#include "loop/findings.h"
-#include "loop/parts.h"
 #include "plugin/loader.h"
+#include "plugin/parts.h"
 
 namespace kgrpo::cli {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/role.h"
-#include "loop/findings.h"
+#include "loop/run_config.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -1,6 +1,8 @@
 #include "loop/best_kernels.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
+#include <kgrpo/support/evaluation_json.h>
 #include <kgrpo/support/sha256.h>
 #include <spdlog/spdlog.h>
 
@@ -9,10 +11,9 @@
 #include <iterator>
 #include <utility>
 
+#include "base/files.h"
 #include "base/keyed.h"
 #include "loop/round_faults.h"
-#include "store/files.h"
-#include "store/json.h"
 
 namespace kgrpo {
 namespace {

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "loop/parts.h"
+#include "base/worker_pool.h"
 #include "loop/problem_set.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 namespace kgrpo {

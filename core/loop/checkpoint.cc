@@ -1,9 +1,9 @@
 #include "loop/checkpoint.h"
 
+#include "base/files.h"
 #include "base/launch.h"
 #include "loop/ranks.h"
 #include "loop/wire.h"
-#include "store/files.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

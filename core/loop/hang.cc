@@ -1,5 +1,7 @@
 #include "loop/hang.h"
 
+#include <kgrpo/support/dump_json.h>
+
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -7,8 +9,7 @@
 namespace kgrpo {
 
 std::string ToText(const RankState& state) {
-  return nlohmann::json{state.order, state.in_order, state.waits, state.call, state.calls}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return DumpJson(nlohmann::json{state.order, state.in_order, state.waits, state.call, state.calls});
 }
 
 std::optional<RankState> RankStateOf(const std::string& text) {

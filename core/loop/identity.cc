@@ -1,7 +1,7 @@
 #include "loop/identity.h"
 
+#include "base/files.h"
 #include "config/changes.h"
-#include "store/files.h"
 #include "store/json.h"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 #define KGRPO_LOOP_IDENTITY_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
+#include "plugin/parts.h"
 #include "store/database.h"
 #include "store/inputs.h"
 #include "store/run_folder.h"

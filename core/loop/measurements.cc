@@ -9,8 +9,8 @@
 
 #include "loop/coder_cost.h"
 #include "loop/draws.h"
-#include "loop/parts.h"
 #include "loop/statistics.h"
+#include "plugin/parts.h"
 
 namespace kgrpo {
 namespace {

@@ -14,10 +14,10 @@
 #include "config/pipeline.h"
 #include "loop/checkpoint.h"
 #include "loop/metrics.h"
-#include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/run_problems.h"
 #include "loop/stage.h"
+#include "plugin/parts.h"
 #include "store/database.h"
 #include "store/records.h"
 

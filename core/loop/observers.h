@@ -4,7 +4,7 @@
 #define KGRPO_LOOP_OBSERVERS_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 #include <cstddef>

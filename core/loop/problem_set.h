@@ -2,8 +2,8 @@
 #ifndef KGRPO_LOOP_PROBLEM_SET_H
 #define KGRPO_LOOP_PROBLEM_SET_H
 
-#include "loop/findings.h"
-#include "loop/worker_pool.h"
+#include "base/worker_pool.h"
+#include "config/findings.h"
 #include "plugin/instances.h"
 #include "prompt/state.h"
 #include "store/database.h"

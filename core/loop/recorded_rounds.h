@@ -4,9 +4,9 @@
 #define KGRPO_LOOP_RECORDED_ROUNDS_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "plugin/instances.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 #include <cstddef>

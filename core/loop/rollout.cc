@@ -1,10 +1,10 @@
 #include "loop/rollout.h"
 
 #include "base/keyed.h"
-#include "loop/parts.h"
 #include "loop/prompter.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/wire.h"
+#include "plugin/parts.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>

@@ -11,11 +11,11 @@
 #define KGRPO_LOOP_ROLLOUT_H
 
 #include "base/console.h"
+#include "base/worker_pool.h"
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "loop/ranks.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 #include <cstddef>

@@ -7,12 +7,12 @@
 #ifndef KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 #define KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 
+#include "base/worker_pool.h"
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
 #include "loop/trajectory.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 #include <array>

@@ -10,11 +10,11 @@
 #include "loop/measurements.h"
 #include "loop/metrics.h"
 #include "loop/observers.h"
-#include "loop/parts.h"
 #include "loop/round_faults.h"
 #include "loop/stage.h"
 #include "loop/summary.h"
 #include "loop/trajectory.h"
+#include "plugin/parts.h"
 #include "store/database.h"
 
 #include <kgrpo/sdk/error.h>

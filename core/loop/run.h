@@ -12,8 +12,8 @@
 
 #include "base/console.h"
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/run_problems.h"
+#include "plugin/parts.h"
 #include "store/fault.h"
 #include "store/records.h"
 #include "store/run_folder.h"

@@ -1,9 +1,9 @@
 #include "loop/run_problems.h"
 
 #include "config/changes.h"
-#include "loop/findings.h"
 #include "loop/prompter.h"
 #include "loop/recorded_rounds.h"
+#include "loop/run_config.h"
 #include "loop/trajectory.h"
 #include "store/database.h"
 

@@ -3,11 +3,11 @@
 #ifndef KGRPO_LOOP_RUN_PROBLEMS_H
 #define KGRPO_LOOP_RUN_PROBLEMS_H
 
+#include "base/worker_pool.h"
+#include "config/findings.h"
 #include "config/pipeline.h"
-#include "loop/findings.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/database.h"
 
 #include <cstdint>

@@ -1,14 +1,14 @@
 #include "loop/stage.h"
 
+#include "base/files.h"
 #include "loop/coder_cost.h"
 #include "loop/draws.h"
-#include "loop/parts.h"
 #include "loop/ranks.h"
 #include "loop/recorded_rounds.h"
 #include "loop/samples.h"
 #include "loop/trajectory.h"
 #include "loop/wire.h"
-#include "store/files.h"
+#include "plugin/parts.h"
 
 #include <kgrpo/sdk/error.h>
 

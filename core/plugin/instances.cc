@@ -197,6 +197,7 @@ std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem
   if (tools.check_problem == nullptr) return std::nullopt;
   std::vector<ProblemFinding> findings;
   Receiver receiver{Carrier(), [&](const kgrpo_problem_finding* finding) {
+                      RequireSize(finding->struct_size, KGRPO_PROBLEM_FINDING_SIZE_1, "kgrpo_problem_finding");
                       findings.push_back({Copy(finding->code), Copy(finding->sentence), Copy(finding->advice)});
                     }};
   const PluginCall call = Calling("check_problem");

@@ -8,7 +8,7 @@
 #define KGRPO_PLUGIN_INSTANCES_H
 
 #include <kgrpo/coder.h>
-#include <kgrpo/evaluator_tools.h>
+#include <kgrpo/draft/evaluator_tools.h>
 #include <kgrpo/observer.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>

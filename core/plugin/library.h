@@ -5,7 +5,7 @@
 #define KGRPO_PLUGIN_LIBRARY_H
 
 #include <kgrpo/abi.h>
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -3,7 +3,7 @@
 #ifndef KGRPO_PLUGIN_TRANSPORT_H
 #define KGRPO_PLUGIN_TRANSPORT_H
 
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace kgrpo {
 
-// Methods throw kgrpo::Error; threads are those of kgrpo/collective.h.
+// Methods throw kgrpo::Error; threads are those of kgrpo/draft/collective.h.
 class Transport {
  public:
   // Returns once all ranks have come; waits `patience` seconds for them. `host` outlives this.

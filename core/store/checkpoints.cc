@@ -1,9 +1,9 @@
 #include "store/checkpoints.h"
 
-#include "store/files.h"
-#include "store/json.h"
+#include "base/files.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/sha256.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "store/inputs.h"
 
+#include "base/files.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/json.h"
 #include "store/readable.h"
 #include "store/run_folder.h"

@@ -6,10 +6,6 @@ namespace kgrpo {
 
 using Json = nlohmann::ordered_json;
 
-std::string DumpJson(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string MessagesToJson(const std::vector<ChatMessage>& messages) {
   Json json = Json::array();
   for (const ChatMessage& message : messages) json.push_back({{"role", message.role}, {"content", message.content}});

@@ -3,6 +3,7 @@
 #ifndef KGRPO_STORE_JSON_H
 #define KGRPO_STORE_JSON_H
 
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/evaluation_json.h>
 #include "plugin/records.h"
 
@@ -13,9 +14,6 @@
 namespace kgrpo {
 
 struct SettingChange;  // store/records.h
-
-// Bytes that are not UTF-8 (a plugin may hand over any) become U+FFFD.
-std::string DumpJson(const nlohmann::ordered_json& json, int indent = -1);
 
 std::string MessagesToJson(const std::vector<ChatMessage>& messages);  // [{"role": ..., "content": ...}, ...]
 std::vector<ChatMessage> MessagesFromJson(const std::string& text);

@@ -1,9 +1,9 @@
 #include "store/run_folder.h"
 
 #include <kgrpo/support/number_text.h>  // FormatDollars
+#include "base/files.h"
 #include "config/changes.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/inputs.h"
 #include "store/readable.h"
 

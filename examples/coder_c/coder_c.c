@@ -122,7 +122,7 @@ static kgrpo_error* suggestions(const kgrpo_coder* self, kgrpo_text_sink sink) {
 
 /* The interface: its functions in the order of the header. struct_size says which of them these headers knew. */
 static const kgrpo_coder_interface coder_interface = {
-    sizeof(kgrpo_coder_interface), options_schema, create, destroy, implement, cancel, suggestions, NULL, NULL, NULL};
+    sizeof(kgrpo_coder_interface), options_schema, create, destroy, implement, cancel, suggestions, NULL, NULL, NULL, NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

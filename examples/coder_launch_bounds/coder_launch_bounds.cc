@@ -82,7 +82,8 @@ const kgrpo_coder_interface kInterface = {
     sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, Suggestions,
     /*describe_request=*/nullptr,
     /*describe=*/nullptr,
-    /*spending=*/nullptr};
+    /*spending=*/nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 

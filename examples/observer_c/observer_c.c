@@ -60,7 +60,7 @@ static kgrpo_error* step(kgrpo_observer* self, const kgrpo_step_event* event) {
 
 /* The interface: its functions in the order of the header; NULL for events that this observer does not need. */
 static const kgrpo_observer_interface observer_interface = {
-    sizeof(kgrpo_observer_interface), options_schema, create, destroy, NULL, NULL, step, NULL, NULL};
+    sizeof(kgrpo_observer_interface), options_schema, create, destroy, NULL, NULL, step, NULL, NULL, NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

@@ -68,7 +68,8 @@ const kgrpo_observer_interface kInterface = {sizeof(kgrpo_observer_interface),
                                              /*round=*/nullptr,
                                              Step,
                                              /*checkpoint=*/nullptr,
-                                             /*end=*/nullptr};
+                                             /*end=*/nullptr,
+                                             /*get_extension=*/nullptr};
 
 }  // namespace
 

@@ -517,7 +517,8 @@ static const kgrpo_policy_interface policy_interface = {sizeof(kgrpo_policy_inte
                                                         freeze_reference,
                                                         save,
                                                         load,
-                                                        /* backward_in_pieces, optional: */ NULL};
+                                                        /* backward_in_pieces, optional: */ NULL,
+                                                        /* get_extension, optional: */ NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

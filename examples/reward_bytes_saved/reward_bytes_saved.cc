@@ -68,7 +68,7 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
 }
 
 const kgrpo_reward_interface kInterface = {
-    sizeof(kgrpo_reward_interface), OptionsSchema, Create, Destroy, Score, nullptr};
+    sizeof(kgrpo_reward_interface), OptionsSchema, Create, Destroy, Score, nullptr, /*get_extension=*/nullptr};
 
 }  // namespace
 

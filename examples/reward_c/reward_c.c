@@ -9,6 +9,7 @@
 #include <kgrpo/host.h>
 #include <kgrpo/options.h>
 #include <kgrpo/reward.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void destroy(kgrpo_reward* self) {
 
 /* A part of the score, for the run's records. The parts sum up to the score. */
 static void add_part(kgrpo_metric_sink parts, kgrpo_str name, double value) {
-  kgrpo_metric part = {name, value, 0, 0}; /* no confidence interval */
+  kgrpo_metric part = {name, value, NAN, NAN}; /* no confidence interval */
   parts.add(parts.context, part);
 }
 
@@ -89,7 +90,7 @@ static kgrpo_error* idle(const kgrpo_reward* self, const kgrpo_reward_request* r
 
 /* The interface: its functions in the order of the header. struct_size says which of them these headers knew. */
 static const kgrpo_reward_interface reward_interface = {
-    sizeof(kgrpo_reward_interface), options_schema, create, destroy, score, idle};
+    sizeof(kgrpo_reward_interface), options_schema, create, destroy, score, idle, NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

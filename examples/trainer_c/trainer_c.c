@@ -228,8 +228,8 @@ static kgrpo_error* update(kgrpo_trainer* self, const kgrpo_sample* const* sampl
   if (error != NULL) return error;
   step(self);
   self->api->unlock_device(self->host->context, device);
-  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("loss"), loss, 0, 0});
-  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("grad_norm"), norm, 0, 0});
+  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("loss"), loss, NAN, NAN});
+  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("grad_norm"), norm, NAN, NAN});
   return NULL;
 }
 
@@ -267,7 +267,8 @@ static const kgrpo_trainer_interface trainer_interface = {sizeof(kgrpo_trainer_i
                                                           update,
                                                           save_state,
                                                           load_state,
-                                                          /* check_plan, optional: */ NULL};
+                                                          /* check_plan, optional: */ NULL,
+                                                          /* get_extension, optional: */ NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

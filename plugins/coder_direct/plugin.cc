@@ -94,7 +94,8 @@ constexpr kgrpo_coder_interface kInterface = {sizeof(kgrpo_coder_interface),
                                               Suggestions,
                                               nullptr,
                                               nullptr,
-                                              nullptr};
+                                              nullptr,
+                                              /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::coder_direct

@@ -50,6 +50,7 @@ constexpr kgrpo_coder_interface kInterface = {
     sizeof(kgrpo_coder_interface), Schema,          Create,   Destroy, Implement, Cancel,
     /*suggestions=*/nullptr,       DescribeRequest, Describe,
     /*spending=*/nullptr,
+    /*get_extension=*/nullptr,
 };
 
 }  // namespace

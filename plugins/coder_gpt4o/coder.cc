@@ -1,5 +1,6 @@
 #include "coder_gpt4o/coder.h"
 
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/sha256.h>
 #include "coder_shared/answer.h"
 
@@ -13,11 +14,6 @@
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-// Keys are in alphabetical order and text is UTF-8, so that equal requests give equal bytes on every machine.
-std::string Dumped(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // An address without its query and fragment, which do not distinguish services.
 std::string ServiceOf(std::string_view url) {
@@ -103,7 +99,7 @@ RecordedRequest Coder::RequestOf(const Job& job) const {
   identity["code_b.sha256"] = Sha256(View(asked.code_b));
   identity["suggestion"] = View(asked.suggestion);
   RecordedRequest request =
-      MakeRecordedRequest(Dumped(Body(Prompt().Messages(asked), asked.seed)), Dumped(identity), asked.seed);
+      MakeRecordedRequest(DumpJson(Body(Prompt().Messages(asked), asked.seed)), DumpJson(identity), asked.seed);
   request.service = ServiceOf(options_.client.base_url);
   return request;
 }
@@ -124,7 +120,7 @@ std::string Coder::Describe() const {
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
-  nlohmann::json body = nlohmann::json::parse(Dumped(Body(Prompt().Messages(request), request.seed)));
+  nlohmann::json body = nlohmann::json::parse(DumpJson(Body(Prompt().Messages(request), request.seed)));
   const nlohmann::json messages = std::move(body["messages"]);
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay

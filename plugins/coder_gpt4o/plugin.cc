@@ -204,6 +204,7 @@ constexpr kgrpo_coder_interface kInterface = {
     DescribeRequest,
     Describe,
     Spending,
+    /*get_extension=*/nullptr,
 };
 
 }  // namespace

@@ -85,6 +85,7 @@ constexpr kgrpo_coder_interface kInterface = {
     nullptr,
     nullptr,
     nullptr,
+    /*get_extension=*/nullptr,
 };
 
 }  // namespace

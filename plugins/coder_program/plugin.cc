@@ -79,7 +79,8 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
 constexpr kgrpo_coder_interface kInterface = {
     sizeof(kgrpo_coder_interface), Schema,   Create, Destroy, Implement, Cancel, Suggestions,
     /*describe_request=*/nullptr,  Describe,
-    /*spending=*/nullptr};
+    /*spending=*/nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

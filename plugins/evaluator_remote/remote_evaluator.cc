@@ -1,6 +1,7 @@
 #include "evaluator_remote/remote_evaluator.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/evaluation_json.h>
 
 #include <filesystem>
@@ -136,7 +137,7 @@ Json RemoteEvaluator::AskAbout(RemoteProblem& problem, const std::string& path, 
       body = named;
     else
       body[key] = named;
-    const HttpAnswer answer = pool_.Ask(path, body.dump(-1, ' ', false, Json::error_handler_t::replace), IsObject);
+    const HttpAnswer answer = pool_.Ask(path, DumpJson(body), IsObject);
     if (answer.status == 200) return Parsed(answer);
     if (with_files || CodeOf(answer) != "unknown_problem") ThrowRefusal(answer);
     problem.send_files_ = true;

@@ -43,6 +43,7 @@ KernelEvaluator::KernelEvaluator(const Options& options)
                  .takes_ptx = true,
                  .on_fallback = options.on_compile_fallback,
                  .stop = options.cancelled}),
+      triton_(sandbox_, {options.python, helper_directory_, options.compile_seconds, options.cancelled}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),
       interpreter_{device_, workers_, options.warp_instructions, options.host_seconds, options.cancelled} {}
 
@@ -113,7 +114,7 @@ Trouble KernelEvaluator::TryFurtherSizes(Run& run, KernelEvaluation* evaluation)
   KernelEvaluation of_reference;
   interpreter::FurtherSizes how = {
       problem, run.key, {}, [&](const std::vector<CorrectnessCase>& cases) { return RulesOf(run.open, cases); }};
-  if (!options_.timing_size_only)
+  if (!options_.timing_size_only && !run.of_triton)  // whose launches are recorded at known sizes
     how.reference = [&] { return Prepare(run.open, problem.reference_source, run.thorough, &of_reference); };
   std::string not_judged = evaluation->not_judged;  // by the call at the timing size
   const Trouble trouble = interpreter::TryFurtherSizes(run, how, &not_judged);
@@ -124,14 +125,34 @@ Trouble KernelEvaluator::TryFurtherSizes(Run& run, KernelEvaluation* evaluation)
 KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, const std::string& source, uint64_t key,
                                            bool thorough, bool show_hidden) {
   const auto& open = static_cast<const OpenProblem&>(any);
+  const std::vector<CorrectnessCase> cases =
+      evaluator::CorrectnessCases(open.problem, key, options_.seeds * (thorough ? 2 : 1), thorough, show_hidden);
+  if (!evaluator::IsTriton(source)) return EvaluateCompiled(open, source, cases, key, thorough, show_hidden, false);
+  evaluator::CompileOutcome refused;
+  const Clock::time_point start = Clock::now();
+  const std::string ptx = triton_.Record(open.problem, source, cases, &refused);
+  const double seconds = SecondsSince(start);
+  KernelEvaluation evaluation;
+  if (ptx.empty()) {
+    evaluator::TakeCompiled(refused, &evaluation);
+  } else {
+    evaluation = EvaluateCompiled(open, ptx, cases, key, thorough, show_hidden, true);
+  }
+  evaluation.compile_seconds += seconds;
+  evaluation.transient = true;  // not kept: another Triton may compile it in another way
+  return evaluation;
+}
+
+KernelEvaluation KernelEvaluator::EvaluateCompiled(const OpenProblem& open, const std::string& source,
+                                                   const std::vector<CorrectnessCase>& cases, uint64_t key,
+                                                   bool thorough, bool show_hidden, bool of_triton) {
   KernelEvaluation evaluation;
   const std::unique_ptr<Run> run = Prepare(open, source, thorough, &evaluation);
   if (!run) return evaluation;
   run->key = key;
+  run->of_triton = of_triton;
   run->blocks = evaluator::KeyFromText(std::to_string(options_.seed) + open.problem.digest);
   const Problem& problem = open.problem;
-  const std::vector<CorrectnessCase> cases =
-      evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), thorough, show_hidden);
   interpreter::InterpretedCases::Options rules = RulesOf(open, cases);
   rules.is_reference = problem.has_reference && source == problem.reference_source;
   interpreter::InterpretedCases interpreted(*run, problem, cases, rules);

@@ -15,6 +15,7 @@
 #include "interpreter/timing_calls.h"
 #include "interpreter/worker_pool.h"
 #include "judge/compile/compiler.h"           // Compiler
+#include "judge/compile/triton_recorder.h"    // TritonRecorder
 #include "judge/front/evaluator.h"            // Backend
 #include "judge/sandbox/sandbox.h"            // Sandbox
 #include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation
@@ -41,6 +42,7 @@ class KernelEvaluator : public evaluator::Backend {
     uint64_t warp_instructions = 400'000'000;         // per call at a correctness size
     uint64_t timing_warp_instructions = 400'000'000;  // per call at the timing size
     size_t concurrency = 2;                           // workers and compile processes kept ready
+    std::string python;                               // of candidates in Triton; "": python3
   };
 
   explicit KernelEvaluator(const Options& options);
@@ -64,6 +66,11 @@ class KernelEvaluator : public evaluator::Backend {
 
  private:
   void ThrowIfCancelled() const;
+  // Evaluates a candidate in CUDA C++ or PTX. `of_triton`: it was recorded from one in Triton.
+  KernelEvaluation EvaluateCompiled(const OpenProblem& open, const std::string& source,
+                                    const std::vector<evaluator::CorrectnessCase>& cases, uint64_t key, bool thorough,
+                                    bool show_hidden, bool of_triton);
+
   // The expected outputs of a correctness case: by the oracle or, without one, by the reference kernel.
   std::vector<evaluator::Expected> ExpectedOf(const evaluator::OpenProblem& open, const evaluator::CorrectnessCase& one,
                                               const std::vector<evaluator::Argument>& arguments);
@@ -78,7 +85,7 @@ class KernelEvaluator : public evaluator::Backend {
   Trouble Time(Run& run, KernelEvaluation* evaluation);
   static interpreter::TimingCalls CallsOn(Run& run, std::shared_ptr<const TimingInputs> inputs);
   Trouble RunTimed(Run& run, TimedCall* timed);
-  Trouble CheckHost(Run& run, double unexplained, double seconds);
+  Trouble CheckHost(Run& run, const CallRecord& first, double seconds);
   Trouble CheckWholeNumbers(Run& run);
   Trouble TryFurtherSizes(Run& run, KernelEvaluation* evaluation);
   Trouble NotTimed(const std::string& why) const;
@@ -99,6 +106,7 @@ class KernelEvaluator : public evaluator::Backend {
   const evaluator::Sandbox sandbox_;
   const simt::Device device_;
   evaluator::Compiler compiler_;
+  evaluator::TritonRecorder triton_;
   WorkerPool workers_;
   const interpreter::Interpreter interpreter_;
 };

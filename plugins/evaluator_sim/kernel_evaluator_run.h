@@ -24,6 +24,7 @@ struct KernelEvaluator::Run : interpreter::LoadedKernel {
   uint64_t key = 0;     // secret
   uint64_t blocks = 0;  // secret: chooses blocks, the same for all kernels of a problem; 0: the first of a sequence
   bool thorough = false;
+  bool of_triton = false;  // recorded from a candidate in Triton
   // All blocks must run: none represents others, or outputs are final only at the end. Set by the correctness cases, or
   // by the call at the timing size.
   bool runs_whole = false;

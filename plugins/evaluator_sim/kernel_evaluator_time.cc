@@ -111,12 +111,12 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
 }
 
 // Refuses a kernel whose host code takes far more processor time than its price: functions of libraries and assembly
-// are not counted. What else the machine does may slow down a call, so the least of several decides.
-Trouble KernelEvaluator::CheckHost(Run& run, double unexplained, double seconds) {
-  const BlockChoice choice = {.blocks = options_.sampled_blocks,
-                              .seed = run.blocks,
-                              .whole = run.runs_whole,
-                              .warp_instructions = options_.timing_warp_instructions};
+// are not counted. What else the machine does may slow down a call, so the least of several decides, each in a process
+// of its own: no call finds what an earlier one at this size has kept.
+Trouble KernelEvaluator::CheckHost(Run& run, const CallRecord& first, double seconds) {
+  const BlockChoice one_block = {.blocks = 1, .warp_instructions = options_.timing_warp_instructions};
+  const bool whole = run.runs_whole || !interpreter::TimingCalls::IsFinal(first);
+  double unexplained = first.unexplained_seconds;
   for (int further = 0; unexplained > kMostUnexplained + kMostShareUnexplained * seconds; ++further) {
     if (further == kFurtherHostCalls) {
       return {"not_timed", "It is correct at all correctness sizes, but was not timed: its host code takes " +
@@ -124,10 +124,10 @@ Trouble KernelEvaluator::CheckHost(Run& run, double unexplained, double seconds)
                                " of processor time in functions of libraries or in assembly, which have no price. Move "
                                "that work into the kernel, or out of the launch function."};
     }
-    if (Trouble trouble = run.Restore()) return trouble;
+    if (Trouble trouble = run.Start()) return trouble;
     interpreter::TimingCalls calls = CallsOn(run, run.open.Timing());
     CallRecord record;
-    if (Trouble trouble = calls.Call(simt::Mode::kCounted, choice, &record))
+    if (Trouble trouble = calls.Call(whole ? simt::Mode::kPlain : simt::Mode::kCounted, one_block, &record))
       return {trouble.code, "At the timing size: " + trouble.sentence};
     unexplained = std::min(unexplained, record.unexplained_seconds);
   }
@@ -197,6 +197,12 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
         "which the time model cannot predict. Remove the clock reads."};
   }
 
+  if (run.of_triton && options_.device.starts_with("h") && run.kernel.ptx.find("\tmma.sync") != std::string::npos) {
+    return {"not_timed",
+            "It is correct at all correctness sizes, but was not timed: Triton compiles tl.dot for " + device_.name +
+                " to instructions (wgmma) that are not interpreted. Choose a device such as rtx4090 or a100, or "
+                "evaluate it on a GPU."};
+  }
   for (const simt::Counts& counts : record.counts) {
     if (counts.unpriced <= kMostUnpriced * counts.issued) continue;
     std::ostringstream text;
@@ -222,7 +228,7 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   if (Trouble trouble = timed.calls->CheckNewEdges(record, run.runs_whole, options_.timing_warp_instructions))
     return {trouble.code, "At the timing size: " + trouble.sentence};
   timed.calls->FreeTensors();
-  if (Trouble trouble = CheckHost(run, record.unexplained_seconds, seconds)) return trouble;
+  if (Trouble trouble = CheckHost(run, record, seconds)) return trouble;
   evaluation->not_judged = timed.calls->not_checked();
   const double floor = RooflineSeconds(problem, device_);
   evaluation->metrics.emplace_back("roofline_seconds", floor);

@@ -46,25 +46,6 @@ Descriptor FileOf(const std::vector<uint8_t>& bytes) {
   return file;
 }
 
-// Throws Error if the oracle's tensors, which are float64, would take more than half of this machine's memory at a
-// size.
-const evaluator::Problem& Fitting(const evaluator::Problem& problem) {
-  constexpr double kGiB = 1 << 30;
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  for (const auto& [name, size] : problem.SizesByName()) {
-    double bytes = 0;
-    for (const Parameter& parameter : problem.parameters) {
-      if (parameter.IsTensor()) bytes += static_cast<double>(parameter.RowsAt(*size).MemoryElements()) * sizeof(double);
-    }
-    if (bytes <= memory / 2) continue;
-    throw Error(KGRPO_ERROR_INVALID, problem.directory + "/problem.yaml: sizes: the tensors of " + name + " take " +
-                                         std::to_string(std::lround(bytes / kGiB)) +
-                                         " GiB in float64, more than half of this machine's " +
-                                         std::to_string(std::lround(memory / kGiB)) + " GiB: choose smaller sizes");
-  }
-  return problem;
-}
-
 }  // namespace
 
 OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep,
@@ -73,7 +54,7 @@ OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_
 
 OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep,
                          evaluator::Rules rules)
-    : evaluator::OpenProblem(Fitting(problem), cache_directory, rules),
+    : evaluator::OpenProblem(problem, cache_directory, rules),
       kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {}
 
 uint64_t OpenProblem::TimingKey() const { return evaluator::KeyFromText(problem.digest); }

@@ -21,6 +21,8 @@ constexpr char kOwnOptions[] = R"json(
       "x-resume": true, "description": "Limit for the host code of one call of the launch function: of its processor time, of that of its copies, and of ten times as much wall clock for code that waits."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
       "description": "Limit for the kernels of one call of the launch function: beyond it the verdict is timeout, or not_timed at the timing size if all of its blocks must run."},
+    "python": {"type": "string", "default": "",
+      "x-resume": true, "description": "The Python that has Triton, for candidates in Triton (docs/judging.md); empty: python3 of the PATH."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 2,
       "x-resume": true, "description": "Sandboxed processes kept ready, of each kind; about the number of CPU cores."},
 )json";
@@ -43,6 +45,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.host_seconds = json.value("host_seconds", 10.0);
     options.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
     options.timing_warp_instructions = options.warp_instructions;
+    options.python = json.value("python", "");
     options.concurrency = json.value("workers", size_t{2});
     *out = kgrpo::evaluator::MakeEvaluator(services, std::make_unique<KernelEvaluator>(options), common);
   });

@@ -1,6 +1,7 @@
 #include "observer_metrics/lines_file.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <cerrno>
 #include <cstring>
@@ -49,9 +50,7 @@ LinesFile::LinesFile(fs::path path, uint64_t last_step) : path_(std::move(path))
   if (!file_) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + path_.string() + ": " + std::strerror(errno));
 }
 
-void LinesFile::Add(const nlohmann::ordered_json& line) {
-  file_ << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
-}
+void LinesFile::Add(const nlohmann::ordered_json& line) { file_ << DumpJson(line) << '\n'; }
 
 void LinesFile::Flush() {
   file_.flush();

@@ -95,7 +95,8 @@ kgrpo_error* Step(kgrpo_observer* self, const kgrpo_step_event* event) {
 }
 
 const kgrpo_observer_interface kObserverInterface = {
-    sizeof(kgrpo_observer_interface), OptionsSchema, Create, Destroy, Begin, Round, Step, nullptr, nullptr};
+    sizeof(kgrpo_observer_interface), OptionsSchema, Create, Destroy, Begin, Round, Step, nullptr, nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::metrics

@@ -61,7 +61,8 @@ kgrpo_error* Checkpoint(kgrpo_observer* self, const kgrpo_checkpoint_event* even
 }
 
 const kgrpo_observer_interface kObserverInterface = {
-    sizeof(kgrpo_observer_interface), OptionsSchema, Create, Destroy, Begin, nullptr, Step, Checkpoint, nullptr};
+    sizeof(kgrpo_observer_interface), OptionsSchema, Create, Destroy, Begin, nullptr, Step, Checkpoint, nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::tensorboard

@@ -255,6 +255,8 @@ const kgrpo_policy_interface kInterface = {
             sink.ready(sink.context, view.c());
           });
         },
+
+    .get_extension = nullptr,
 };
 
 }  // namespace

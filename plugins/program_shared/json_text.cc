@@ -1,5 +1,7 @@
 #include "program_shared/json_text.h"
 
+#include <kgrpo/support/dump_json.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -51,7 +53,7 @@ void JsonText::Quote(std::string_view value) {
     text_.append("\"").append(value).append("\"");
     return;
   }
-  text_ += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text_ += DumpJson(nlohmann::json(value));
 }
 
 JsonText& JsonText::Text(std::string_view value) {

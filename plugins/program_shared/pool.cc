@@ -1,6 +1,7 @@
 #include "program_shared/pool.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <condition_variable>
 #include <future>
@@ -79,16 +80,8 @@ void Pool::Lost(Copy& copy, size_t requests, std::deque<Request> again) {
   AnswerCancelled(again);
 }
 
-namespace {
-
-std::string ParamsText(const nlohmann::ordered_json& params) {
-  return params.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-}  // namespace
-
 void Pool::Submit(std::string_view method, const nlohmann::ordered_json& params, Done done) {
-  SubmitText(method, ParamsText(params), std::move(done));
+  SubmitText(method, DumpJson(params), std::move(done));
 }
 
 void Pool::SubmitText(std::string_view method, std::string_view text, Done done) {
@@ -108,7 +101,7 @@ void Pool::SubmitText(std::string_view method, std::string_view text, Done done)
 }
 
 json Pool::Call(std::string_view method, const nlohmann::ordered_json& params) {
-  return CallText(method, ParamsText(params));
+  return CallText(method, DumpJson(params));
 }
 
 json Pool::CallText(std::string_view method, std::string_view params) {

@@ -44,7 +44,7 @@ void Write(JsonText& json, const kgrpo_evaluation* evaluation) {
   for (size_t i = 0; i < e.metric_count; ++i) Write(json.QuotedKey(View(e.metrics[i].name)), e.metrics[i]);
   json.Close('}').Key("remarks").Open('[');
   for (size_t i = 0; i < e.remark_count; ++i) {
-    const kgrpo_remark& remark = e.remarks[i];
+    const kgrpo_remark& remark = *e.remarks[i];
     json.Open('{').Key("group").Text(View(remark.group)).Key("label").Text(View(remark.label));
     json.Key("text").Text(View(remark.text)).Key("line").Count(remark.line);
     json.Key("share").Number(remark.share).Close('}');

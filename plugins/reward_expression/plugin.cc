@@ -50,7 +50,7 @@ kgrpo_error* Idle(const kgrpo_reward* self, const kgrpo_reward_request* request,
 }
 
 const kgrpo_reward_interface kRewardInterface = {
-    sizeof(kgrpo_reward_interface), OptionsSchema, Create, Destroy, ScoreRound, Idle};
+    sizeof(kgrpo_reward_interface), OptionsSchema, Create, Destroy, ScoreRound, Idle, /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::reward

@@ -63,7 +63,8 @@ kgrpo_error* Idle(const kgrpo_reward* self, const kgrpo_reward_request* request,
       [&] { *score = self->pool.hello().idle ? ScoreOf(self->pool.CallText("idle", RewardParams(*request))) : 0; });
 }
 
-constexpr kgrpo_reward_interface kInterface = {sizeof(kgrpo_reward_interface), Schema, Create, Destroy, Score, Idle};
+constexpr kgrpo_reward_interface kInterface = {sizeof(kgrpo_reward_interface), Schema, Create, Destroy, Score, Idle,
+                                               /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

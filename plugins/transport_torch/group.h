@@ -1,7 +1,7 @@
-// The collectives of kgrpo/collective.h for tensors on one kind of device. Used by torch_transport.h.
+// The collectives of kgrpo/draft/collective.h for tensors on one kind of device. Used by torch_transport.h.
 #pragma once
 
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,5 @@
 // plugin.cc - transport_torch as kgrpo.transport/1.
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 #include <kgrpo/sdk/plugin.h>
 
 #include <memory>

@@ -2,7 +2,7 @@
 // rendezvous's keys. plugin.cc offers it as kgrpo.transport/1.
 #pragma once
 
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 
 #include <memory>
 #include <mutex>

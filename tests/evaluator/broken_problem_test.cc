@@ -180,7 +180,7 @@ TEST_F(BrokenProblemTest, SizesThatDoNotFitThisMachine) {
         "needs: {bytes: 2*n, flops: n}\n");
   EXPECT_THAT(Message(),
               MatchesRegex("DIR/problem.yaml: sizes: the tensors of timing take 1024 GiB in float64, more than "
-                           "half of this machine's [0-9]+ GiB: choose smaller sizes"));
+                           "a quarter of this machine's [0-9]+ GiB: choose smaller sizes"));
 }
 
 TEST_F(BrokenProblemTest, FilesThatAreMissing) {

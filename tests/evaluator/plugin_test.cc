@@ -1,6 +1,6 @@
 // evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, an evaluation, a report.
 #include <dlfcn.h>
-#include <kgrpo/evaluator_tools.h>
+#include <kgrpo/draft/evaluator_tools.h>
 #include <kgrpo/sdk/host.h>
 #include <unistd.h>
 

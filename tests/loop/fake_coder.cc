@@ -107,6 +107,7 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                         out->cost = knobs().coder_accounts ? knobs().coder_paid : knobs().coder_spent;
                                         out->lost_cost = knobs().coder_lost;
                                         return nullptr;
-                                      }};
+                                      },
+                                      /*get_extension=*/nullptr};
 
 }  // namespace kgrpo::fakes

@@ -231,6 +231,7 @@ const kgrpo_policy_interface kPolicy = {
     },
     SavePolicy,
     LoadPolicy,
-    /*backward_in_pieces=*/nullptr};
+    /*backward_in_pieces=*/nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace kgrpo::fakes

@@ -53,6 +53,7 @@ const kgrpo_reward_interface kReward = {sizeof(kgrpo_reward_interface),
                                         },
                                         [](kgrpo_reward* self) { delete self; },
                                         Score,
-                                        Idle};
+                                        Idle,
+                                        /*get_extension=*/nullptr};
 
 }  // namespace kgrpo::fakes

@@ -89,6 +89,7 @@ const kgrpo_trainer_interface kTrainer = {
       if (kgrpo_error* error = reader.read(reader.context, &self->updates, sizeof(self->updates), &got)) return error;
       return reader.read(reader.context, self->momentum.data(), sizeof(self->momentum), &got);
     },
-    /*check_plan=*/nullptr};
+    /*check_plan=*/nullptr,
+    /*get_extension=*/nullptr};
 
 }  // namespace kgrpo::fakes

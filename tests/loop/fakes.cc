@@ -1,8 +1,8 @@
 #include "fakes.h"
 
+#include "base/files.h"
 #include "fake_table.h"
 #include "store/database.h"
-#include "store/files.h"
 
 #include <chrono>
 #include <sstream>

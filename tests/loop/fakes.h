@@ -6,8 +6,8 @@
 #define KGRPO_TESTS_LOOP_FAKES_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/run.h"
+#include "plugin/parts.h"
 
 #include <atomic>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // effect on a run if an observer fails, is slow, asks to stop, or is killed.
 #include "loop/observers.h"
 
+#include "base/files.h"
 #include "fakes.h"
-#include "store/files.h"
 #include "test.h"
 
 #include <kgrpo/sdk/text.h>
@@ -117,7 +117,8 @@ const kgrpo_observer_interface kRecorder = {sizeof(kgrpo_observer_interface),
                                             Round,
                                             Step,
                                             Checkpoint,
-                                            End};
+                                            End,
+                                            /*get_extension=*/nullptr};
 
 const kgrpo_host kNoHost = {};
 

@@ -2,7 +2,7 @@
 #include "loop/recorded_rounds.h"
 
 #include "fakes.h"
-#include "loop/findings.h"
+#include "loop/run_config.h"
 #include "loop/run_problems.h"
 #include "store/database.h"
 #include "store/inputs.h"

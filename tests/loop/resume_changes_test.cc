@@ -1,9 +1,9 @@
 // A run that is resumed with other settings: its record names each change with its step, recorded steps stay, and a
 // changed reward scores the repeated ones anew.
+#include "base/files.h"
 #include "fakes.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "test.h"
 
 namespace kgrpo {

@@ -1,10 +1,10 @@
 // A run killed at any instant and resumed ends with the same samples and weights: a child process is killed (SIGKILL)
 // at random moments and at named points inside commits and checkpoints, resumed, and compared with an unbroken run.
+#include "base/files.h"
 #include "base/keyed.h"
 #include "fakes.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "test.h"
 
 #include <signal.h>

@@ -1,13 +1,13 @@
 // loop/run.h: whole runs of the fake pipeline, and their results. Runs that stop early: run_stops_test.cc.
 #include "loop/run.h"
 
+#include "base/files.h"
 #include "fakes.h"
 #include "loop/draws.h"
-#include "loop/findings.h"
 #include "loop/measurements.h"
+#include "loop/run_config.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "test.h"
 
 namespace kgrpo {

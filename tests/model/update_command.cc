@@ -13,13 +13,13 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_json.h>
+#include "base/files.h"
 #include "cli/session.h"
 #include "common/arguments.h"
 #include "loop/checkpoint.h"
 #include "loop/stage.h"
 #include "model/command.h"
 #include "model/recorded_samples.h"
-#include "store/files.h"
 
 namespace kgrpo::cli {
 namespace {

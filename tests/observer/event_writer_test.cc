@@ -2,7 +2,7 @@
 // (tests/golden/observer/make_events.py).
 #include "observer_tensorboard/event_writer.h"
 
-#include "store/files.h"
+#include "base/files.h"
 #include "test.h"
 
 #include <kgrpo/sdk/text.h>

@@ -1,6 +1,6 @@
 // observer_metrics, loaded as by the host: the content of its files, also after a resume.
+#include "base/files.h"
 #include "observed.h"
-#include "store/files.h"
 #include "test.h"
 #include "validate/validate.h"
 

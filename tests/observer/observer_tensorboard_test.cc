@@ -1,6 +1,6 @@
 // observer_tensorboard, loaded as by the host: the curves in its files. Their bytes: event_writer_test.cc.
+#include "base/files.h"
 #include "observed.h"
-#include "store/files.h"
 #include "test.h"
 #include "validate/validate.h"
 

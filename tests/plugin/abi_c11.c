@@ -1,7 +1,7 @@
 /* The headers of the ABI are C11: this file is compiled as such, with -Wpedantic -Werror. */
 #include <kgrpo/abi.h>
 #include <kgrpo/coder.h>
-#include <kgrpo/evaluator_tools.h>
+#include <kgrpo/draft/evaluator_tools.h>
 #include <kgrpo/host.h>
 #include <kgrpo/observer.h>
 #include <kgrpo/options.h>

@@ -6,14 +6,13 @@
 #include <kgrpo/abi.h>
 #include <kgrpo/coder.h>
 #include <kgrpo/coder_answer.h>
-#include <kgrpo/collective.h>
 #include <kgrpo/evaluation.h>
 #include <kgrpo/evaluator.h>
-#include <kgrpo/evaluator_tools.h>
 #include <kgrpo/host.h>
 #include <kgrpo/observer.h>
 #include <kgrpo/options.h>
 #include <kgrpo/policy.h>
+#include <kgrpo/problem.h>
 #include <kgrpo/reward.h>
 #include <kgrpo/tensor.h>
 #include <kgrpo/trainer.h>
@@ -45,23 +44,14 @@ AT(kgrpo_coder_interface, create, 16, 8); AT(kgrpo_coder_interface, destroy, 24,
 AT(kgrpo_coder_interface, implement, 32, 8); AT(kgrpo_coder_interface, cancel, 40, 8);
 AT(kgrpo_coder_interface, suggestions, 48, 8); AT(kgrpo_coder_interface, describe_request, 56, 8);
 AT(kgrpo_coder_interface, describe, 64, 8); AT(kgrpo_coder_interface, spending, 72, 8);
+AT(kgrpo_coder_interface, get_extension, 80, 8);
 AT(kgrpo_coder_answer, struct_size, 0, 4); AT(kgrpo_coder_answer, outcome, 4, 4); AT(kgrpo_coder_answer, source, 8, 16);
 AT(kgrpo_coder_answer, summary, 24, 16); AT(kgrpo_coder_answer, message, 40, 16); AT(kgrpo_coder_answer, text, 56, 16);
 AT(kgrpo_coder_answer, prompt_tokens, 72, 8); AT(kgrpo_coder_answer, completion_tokens, 80, 8);
 AT(kgrpo_coder_answer, cost, 88, 8); AT(kgrpo_coder_answer, seconds, 96, 8); AT(kgrpo_coder_answer, attempts, 104, 4);
 AT(kgrpo_coder_answer, reused, 108, 4); AT(kgrpo_coder_answer, estimated, 112, 4);
-AT(kgrpo_rank_info, struct_size, 0, 4); AT(kgrpo_rank_info, rank, 4, 4); AT(kgrpo_rank_info, size, 8, 4);
-AT(kgrpo_rank_info, local_rank, 12, 4); AT(kgrpo_rank_info, local_size, 16, 4);
-AT(kgrpo_collective_interface, struct_size, 0, 4); AT(kgrpo_collective_interface, info, 8, 8);
-AT(kgrpo_collective_interface, all_reduce, 16, 8); AT(kgrpo_collective_interface, reduce_scatter, 24, 8);
-AT(kgrpo_collective_interface, all_gather, 32, 8); AT(kgrpo_collective_interface, broadcast, 40, 8);
-AT(kgrpo_collective_interface, begin_reduce_scatter, 48, 8); AT(kgrpo_collective_interface, finish_reductions, 56, 8);
-AT(kgrpo_transport_interface, struct_size, 0, 4); AT(kgrpo_transport_interface, options_schema, 8, 8);
-AT(kgrpo_transport_interface, create, 16, 8); AT(kgrpo_transport_interface, destroy, 24, 8);
-AT(kgrpo_transport_interface, collective, 32, 8); AT(kgrpo_transport_interface, put, 40, 8);
-AT(kgrpo_transport_interface, get, 48, 8);
-AT(kgrpo_remark, group, 0, 16); AT(kgrpo_remark, label, 16, 16); AT(kgrpo_remark, text, 32, 16);
-AT(kgrpo_remark, line, 48, 4); AT(kgrpo_remark, share, 56, 8);
+AT(kgrpo_remark, struct_size, 0, 4); AT(kgrpo_remark, line, 4, 4); AT(kgrpo_remark, group, 8, 16);
+AT(kgrpo_remark, label, 24, 16); AT(kgrpo_remark, text, 40, 16); AT(kgrpo_remark, share, 56, 8);
 AT(kgrpo_evaluation, struct_size, 0, 4); AT(kgrpo_evaluation, compiled, 4, 4); AT(kgrpo_evaluation, correct, 8, 4);
 AT(kgrpo_evaluation, verdict, 16, 16); AT(kgrpo_evaluation, seconds, 32, 8); AT(kgrpo_evaluation, seconds_low, 40, 8);
 AT(kgrpo_evaluation, seconds_high, 48, 8); AT(kgrpo_evaluation, modelled, 56, 4);
@@ -70,12 +60,6 @@ AT(kgrpo_evaluation, speedup, 96, 8); AT(kgrpo_evaluation, speedup_low, 104, 8);
 AT(kgrpo_evaluation, speedup_high, 112, 8); AT(kgrpo_evaluation, metrics, 120, 8);
 AT(kgrpo_evaluation, metric_count, 128, 8); AT(kgrpo_evaluation, remarks, 136, 8);
 AT(kgrpo_evaluation, remark_count, 144, 8);
-AT(kgrpo_problem_info, struct_size, 0, 4); AT(kgrpo_problem_info, name, 8, 16); AT(kgrpo_problem_info, title, 24, 16);
-AT(kgrpo_problem_info, family, 40, 16); AT(kgrpo_problem_info, split, 56, 16); AT(kgrpo_problem_info, task, 72, 16);
-AT(kgrpo_problem_info, signature, 88, 16); AT(kgrpo_problem_info, source, 104, 16);
-AT(kgrpo_problem_info, traits, 120, 8); AT(kgrpo_problem_info, trait_count, 128, 8);
-AT(kgrpo_problem_info, refused, 136, 16); AT(kgrpo_problem_info, flags, 152, 8);
-AT(kgrpo_problem_info, flag_count, 160, 8);
 AT(kgrpo_evaluation_sink, context, 0, 8); AT(kgrpo_evaluation_sink, put, 8, 8);
 AT(kgrpo_evaluate_request, struct_size, 0, 4); AT(kgrpo_evaluate_request, source, 8, 16);
 AT(kgrpo_evaluate_request, seed, 24, 8); AT(kgrpo_evaluate_request, thorough, 32, 4);
@@ -85,14 +69,6 @@ AT(kgrpo_evaluator_interface, create, 16, 8); AT(kgrpo_evaluator_interface, dest
 AT(kgrpo_evaluator_interface, open_problem, 32, 8); AT(kgrpo_evaluator_interface, close_problem, 40, 8);
 AT(kgrpo_evaluator_interface, problem_info, 48, 8); AT(kgrpo_evaluator_interface, evaluate, 56, 8);
 AT(kgrpo_evaluator_interface, describe, 64, 8); AT(kgrpo_evaluator_interface, get_extension, 72, 8);
-AT(kgrpo_report_request, struct_size, 0, 4); AT(kgrpo_report_request, source, 8, 16);
-AT(kgrpo_report_request, source_name, 24, 16); AT(kgrpo_report_request, candidate, 40, 8);
-AT(kgrpo_report_request, baseline, 48, 8);
-AT(kgrpo_problem_finding, code, 0, 16); AT(kgrpo_problem_finding, sentence, 16, 16);
-AT(kgrpo_problem_finding, advice, 32, 16);
-AT(kgrpo_problem_finding_sink, context, 0, 8); AT(kgrpo_problem_finding_sink, put, 8, 8);
-AT(kgrpo_evaluator_tools, struct_size, 0, 4); AT(kgrpo_evaluator_tools, report, 8, 8);
-AT(kgrpo_evaluator_tools, check_problem, 16, 8); AT(kgrpo_evaluator_tools, explain_bound, 24, 8);
 AT(kgrpo_metric_declaration, struct_size, 0, 4); AT(kgrpo_metric_declaration, kind, 4, 4);
 AT(kgrpo_metric_declaration, name, 8, 16); AT(kgrpo_metric_declaration, label, 24, 16);
 AT(kgrpo_metric_declaration, unit, 40, 16); AT(kgrpo_metric_declaration, group, 56, 16);
@@ -104,7 +80,8 @@ AT(kgrpo_host_interface, list_metrics, 32, 8); AT(kgrpo_host_interface, add_metr
 AT(kgrpo_host_interface, cancelled, 48, 8); AT(kgrpo_host_interface, request_stop, 56, 8);
 AT(kgrpo_host_interface, artifact_directory, 64, 8); AT(kgrpo_host_interface, cache_directory, 72, 8);
 AT(kgrpo_host_interface, lock_device, 80, 8); AT(kgrpo_host_interface, unlock_device, 88, 8);
-AT(kgrpo_host_interface, random, 96, 8);
+AT(kgrpo_host_interface, random, 96, 8); AT(kgrpo_host_interface, host_version, 104, 8);
+AT(kgrpo_host_interface, plugin_directory, 112, 8);
 AT(kgrpo_run_info, struct_size, 0, 4); AT(kgrpo_run_info, name, 8, 16); AT(kgrpo_run_info, directory, 24, 16);
 AT(kgrpo_run_info, pipeline, 40, 16); AT(kgrpo_run_info, seed, 56, 8); AT(kgrpo_run_info, steps, 64, 8);
 AT(kgrpo_run_info, done, 72, 8); AT(kgrpo_run_info, resumed, 80, 4);
@@ -125,7 +102,7 @@ AT(kgrpo_observer_interface, struct_size, 0, 4); AT(kgrpo_observer_interface, op
 AT(kgrpo_observer_interface, create, 16, 8); AT(kgrpo_observer_interface, destroy, 24, 8);
 AT(kgrpo_observer_interface, begin, 32, 8); AT(kgrpo_observer_interface, round, 40, 8);
 AT(kgrpo_observer_interface, step, 48, 8); AT(kgrpo_observer_interface, checkpoint, 56, 8);
-AT(kgrpo_observer_interface, end, 64, 8);
+AT(kgrpo_observer_interface, end, 64, 8); AT(kgrpo_observer_interface, get_extension, 72, 8);
 AT(kgrpo_options_interface, struct_size, 0, 4); AT(kgrpo_options_interface, number, 8, 8);
 AT(kgrpo_options_interface, integer, 16, 8); AT(kgrpo_options_interface, flag, 24, 8);
 AT(kgrpo_options_interface, text, 32, 8); AT(kgrpo_options_interface, count, 40, 8);
@@ -169,6 +146,13 @@ AT(kgrpo_policy_interface, backward, 96, 8); AT(kgrpo_policy_interface, release_
 AT(kgrpo_policy_interface, parameters, 112, 8); AT(kgrpo_policy_interface, zero_gradients, 120, 8);
 AT(kgrpo_policy_interface, freeze_reference, 128, 8); AT(kgrpo_policy_interface, save, 136, 8);
 AT(kgrpo_policy_interface, load, 144, 8); AT(kgrpo_policy_interface, backward_in_pieces, 152, 8);
+AT(kgrpo_policy_interface, get_extension, 160, 8);
+AT(kgrpo_problem_info, struct_size, 0, 4); AT(kgrpo_problem_info, name, 8, 16); AT(kgrpo_problem_info, title, 24, 16);
+AT(kgrpo_problem_info, family, 40, 16); AT(kgrpo_problem_info, split, 56, 16); AT(kgrpo_problem_info, task, 72, 16);
+AT(kgrpo_problem_info, signature, 88, 16); AT(kgrpo_problem_info, source, 104, 16);
+AT(kgrpo_problem_info, traits, 120, 8); AT(kgrpo_problem_info, trait_count, 128, 8);
+AT(kgrpo_problem_info, refused, 136, 16); AT(kgrpo_problem_info, flags, 152, 8);
+AT(kgrpo_problem_info, flag_count, 160, 8);
 AT(kgrpo_reward_request, struct_size, 0, 4); AT(kgrpo_reward_request, baseline, 8, 8);
 AT(kgrpo_reward_request, answer, 16, 8); AT(kgrpo_reward_request, candidate, 24, 8);
 AT(kgrpo_reward_request, current, 32, 8); AT(kgrpo_reward_request, unchanged, 40, 4);
@@ -178,6 +162,7 @@ AT(kgrpo_reward_request, suggestion_tokens, 80, 8);
 AT(kgrpo_reward_interface, struct_size, 0, 4); AT(kgrpo_reward_interface, options_schema, 8, 8);
 AT(kgrpo_reward_interface, create, 16, 8); AT(kgrpo_reward_interface, destroy, 24, 8);
 AT(kgrpo_reward_interface, score, 32, 8); AT(kgrpo_reward_interface, idle, 40, 8);
+AT(kgrpo_reward_interface, get_extension, 48, 8);
 AT(kgrpo_tensor, data, 0, 8); AT(kgrpo_tensor, device.type, 8, 4); AT(kgrpo_tensor, device.id, 12, 4);
 AT(kgrpo_tensor, ndim, 16, 4); AT(kgrpo_tensor, dtype.code, 20, 1); AT(kgrpo_tensor, dtype.bits, 21, 1);
 AT(kgrpo_tensor, dtype.lanes, 22, 2); AT(kgrpo_tensor, shape, 24, 8); AT(kgrpo_tensor, strides, 32, 8);
@@ -203,4 +188,4 @@ AT(kgrpo_trainer_interface, create, 16, 8); AT(kgrpo_trainer_interface, destroy,
 AT(kgrpo_trainer_interface, source, 32, 8); AT(kgrpo_trainer_interface, needs_reference, 40, 8);
 AT(kgrpo_trainer_interface, begin, 48, 8); AT(kgrpo_trainer_interface, update, 56, 8);
 AT(kgrpo_trainer_interface, save_state, 64, 8); AT(kgrpo_trainer_interface, load_state, 72, 8);
-AT(kgrpo_trainer_interface, check_plan, 80, 8);
+AT(kgrpo_trainer_interface, check_plan, 80, 8); AT(kgrpo_trainer_interface, get_extension, 88, 8);

@@ -2,6 +2,7 @@
 // wrote, and of a longer struct each reads the members that it knows.
 #include <kgrpo/sdk/generation_queue.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/evaluation_json.h>
 #include <kgrpo/support/metric_registry.h>
 
 #include "in_process.h"
@@ -87,7 +88,8 @@ TEST_F(InstancesTest, ARewardTakesAHistoryThatIsLongerThanItKnows) {
         }
         return nullptr;
       },
-      nullptr};
+      nullptr,
+      /*get_extension=*/nullptr};
   Longer<kgrpo_evaluation> first, third;
   first.known.seconds = 1.5;
   third.known.seconds = 4;
@@ -145,6 +147,28 @@ TEST(Growth, WhatIsLongerIsReadAsFarAsItIsKnown) {
   answer.known.outcome = KGRPO_CODER_UNCLEAR;
   answer.known.message = Str("which loop?");
   EXPECT_EQ(CoderAnswer::FromC(answer.known).message, "which loop?");
+}
+
+TEST(Growth, RemarksOfAnySizeAreReadOneByOne) {
+  Longer<kgrpo_remark> longer;
+  longer.known = {sizeof longer, 3, Str("Memory"), Str("bound by"), Str("DRAM"), 0.5};
+  const AtPageEnd first_release(kgrpo_remark{0, 7, Str("Memory"), Str(""), Str("L2"), 0}, KGRPO_REMARK_SIZE_1);
+  const kgrpo_remark* const remarks[] = {&longer.known, first_release.get()};
+  kgrpo_evaluation evaluation = CorrectKernel(2);
+  evaluation.remarks = remarks;
+  evaluation.remark_count = 2;
+  EXPECT_EQ(Evaluation::FromC(evaluation).remarks,
+            (std::vector<Remark>{{"Memory", "bound by", "DRAM", 3, 0.5}, {"Memory", "", "L2", 7, 0}}));
+  longer.known.struct_size = KGRPO_REMARK_SIZE_1 - 1;
+  EXPECT_THAT(MessageOf([&] { Evaluation::FromC(evaluation); }), HasSubstr("kgrpo_remark with struct_size"));
+}
+
+TEST(Metrics, AnIntervalOfZeroIsKnown) {
+  const std::vector<Metric> metrics = {{"known", 0, 0, 0}, {"unknown", 0}};
+  EXPECT_EQ(MetricsJson(metrics).dump(), R"({"known":[0.0,0.0,0.0],"unknown":0.0})");
+  EXPECT_EQ(MetricsFrom(MetricsJson(metrics)), metrics);
+  EXPECT_EQ(Metric::FromC(Measured("unknown", 0)), metrics[1]);
+  EXPECT_FALSE(metrics[0] == Metric({"known", 0}));
 }
 
 // To read beyond what 1.0 had is to crash.

@@ -37,6 +37,13 @@ TEST_F(HostInterfaceTest, HasNoHole) {
   for (size_t i = 0; i < sizeof(kgrpo_host_interface) / sizeof(void*) - 1; ++i) EXPECT_NE(functions[i], nullptr) << i;
 }
 
+TEST_F(HostInterfaceTest, SaysWhoCallsAndWhereThePluginLies) {
+  const Host host(services_.ForInstance("y", "reward_y", "/opt/plugins"));
+  EXPECT_EQ(host.PluginDirectory(), "/opt/plugins");
+  EXPECT_EQ(Host(host_).PluginDirectory(), "");
+  EXPECT_EQ(host.HostVersion(), KGRPO_VERSION);
+}
+
 TEST_F(HostInterfaceTest, MakesErrorsWithACopyOfTheMessage) {
   std::string message = "options.weight: too large";
   kgrpo_error* error = api_->make_error(host_->context, KGRPO_ERROR_INVALID, Str(message));

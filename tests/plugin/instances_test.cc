@@ -223,7 +223,8 @@ const kgrpo_coder_interface kSlowCoder = {
     nullptr,
     nullptr,
     nullptr,
-    nullptr};
+    nullptr,
+    /*get_extension=*/nullptr};
 
 TEST_F(InstancesTest, ACoderMayDescribeItself) {
   EXPECT_EQ(Coder(&kSlowCoder, host_, {}).Describe(), "");

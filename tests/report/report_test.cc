@@ -5,8 +5,8 @@
 #include <kgrpo/support/sqlite.h>
 #include <zlib.h>
 
+#include "base/files.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "test.h"
 
 namespace kgrpo {

@@ -38,8 +38,9 @@ void Put(double seconds, const std::string& verdict, const std::string& diagnosi
   const kgrpo_metric metric = Measured("comments", 3);
   evaluation.metrics = &metric;
   evaluation.metric_count = 1;
-  const kgrpo_remark remark = {Str("Group"), Str("label"), Str("text"), 2, 0.5};
-  evaluation.remarks = &remark;
+  const kgrpo_remark remark = {sizeof remark, 2, Str("Group"), Str("label"), Str("text"), 0.5};
+  const kgrpo_remark* const remarks[] = {&remark};
+  evaluation.remarks = remarks;
   evaluation.remark_count = 1;
   sink.put(sink.context, &evaluation);
 }

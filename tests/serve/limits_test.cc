@@ -449,6 +449,26 @@ TEST_F(ServeLimitsTest, RefusesOneConnectionTooMany) {
   EXPECT_TRUE(Eventually([&] { return Get(running.Client(), "/healthz").status == 200; }));
 }
 
+TEST_F(ServeLimitsTest, AllBodiesTogetherHaveALimit) {
+  serve::ServiceOptions options;
+  options.http.all_body_bytes = 1 << 20;
+  RunningService running(std::move(options));
+  const std::string most(800000, ' ');
+  const Socket holds(running.port());
+  ASSERT_TRUE(holds.Send(PostText(most + kHeld.dump())));
+  ASSERT_TRUE(Eventually([] { return judge().held == 1; }));
+  const Socket refused(running.port());
+  refused.Send(PostText(most + kQuick.dump()));
+  const std::string answer = refused.ReadAll();
+  EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 503");
+  EXPECT_NE(answer.find("too_many_bytes"), std::string::npos) << answer;
+  judge().released = true;
+  EXPECT_TRUE(Eventually([&] {
+    const httplib::Result again = running.Client().Post("/v1/evaluations", most + kQuick.dump(), "application/json");
+    return again && again->status == 200;
+  }));
+}
+
 TEST_F(ServeLimitsTest, CountsWhatItDoes) {
   RunningService running;
   Post(running.Client(), kQuick);

@@ -2,8 +2,8 @@
 #include "store/run_folder.h"
 
 #include <kgrpo/support/sqlite.h>
+#include "base/files.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/readable.h"
 #include "test.h"
 

@@ -1,12 +1,12 @@
 // The parts of store/ on their own: the database returns each field that was written, an export's rows have the same
 // columns, and files and checkpoints are complete or absent.
+#include "base/files.h"
 #include "base/log.h"
 #include "filled_round.h"
 #include "loop/best_kernels.h"
 #include "report/export.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/json.h"
 #include "store/schema.h"
 #include "test.h"

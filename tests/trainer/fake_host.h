@@ -2,7 +2,7 @@
 // cancels.
 #ifndef KGRPO_TESTS_TRAINER_FAKE_HOST_H
 #define KGRPO_TESTS_TRAINER_FAKE_HOST_H
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 #include <kgrpo/host.h>
 #include <kgrpo/sdk/text.h>
 

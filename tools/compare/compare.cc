@@ -127,13 +127,11 @@ std::vector<double> ByProblem(const RunMeasures& first, const RunMeasures& other
   return differences;
 }
 
-// The episode's value of a measure that is a mean over episodes (a logarithm for ratios); nothing for other measures.
+// The episode's term of a mean over held-out episodes (a logarithm for ratios); nothing for other measures.
 std::optional<double> ValueOf(const Episode& episode, const Measure& measure) {
-  if (measure.name == "heldout_reward") return episode.reward;
-  if (measure.name == "heldout_speedup") return std::log(episode.best_speedup());
-  if (measure.name == "heldout_correct") return episode.correct;
-  if (measure.name == "heldout_fast_1") return episode.best_speedup() > 1 ? 1 : 0;
-  return std::nullopt;
+  if (measure.mean.over != EpisodeMean::Over::kHeldout) return std::nullopt;
+  const double value = measure.mean.value(episode);
+  return measure.is_ratio ? std::log(value) : value;
 }
 
 // Differences of the episodes that both played to their end with the same inputs and random numbers, by problem.

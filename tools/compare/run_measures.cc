@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files.h"
 #include "config/node.h"
 #include "loop/statistics.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/readable.h"
 #include "store/schema.h"
 
@@ -51,29 +51,22 @@ void KeepBest(const std::string& measure, const std::map<std::string, double>& b
   run->by_problem[measure] = best;
 }
 
-// Stores means over all episodes and by problem: arithmetic for rewards and shares, geometric for speedups.
-void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, RunMeasures* run) {
+// Stores the measures that are means over these episodes.
+void Summarise(const std::vector<Episode>& episodes, EpisodeMean::Over over, RunMeasures* run) {
   if (episodes.empty()) return;
-  const auto add = [&](const std::string& name, auto&& value, bool geometric) {
+  for (const Measure& measure : Measures()) {
+    if (measure.mean.over != over) continue;
     std::vector<double> all;
     std::map<std::string, std::vector<double>> by_problem;
     for (const Episode& episode : episodes) {
-      const double one = geometric ? std::log(value(episode)) : value(episode);
-      all.push_back(one);
-      by_problem[episode.problem_name].push_back(one);
+      const double value = measure.mean.value(episode), term = measure.is_ratio ? std::log(value) : value;
+      all.push_back(term);
+      by_problem[episode.problem_name].push_back(term);
     }
-    const auto mean = [geometric](const std::vector<double>& of) { return geometric ? std::exp(Mean(of)) : Mean(of); };
-    run->values[prefix + name] = mean(all);
-    for (const auto& [problem, values] : by_problem) run->by_problem[prefix + name][problem] = mean(values);
-  };
-  add(
-      "reward", [](const Episode& e) { return e.reward; }, false);
-  add(
-      "speedup", [](const Episode& e) { return e.best_speedup(); }, true);
-  add(
-      "correct", [](const Episode& e) { return e.correct; }, false);
-  add(
-      "fast_1", [](const Episode& e) { return e.best_speedup() > 1 ? 1.0 : 0.0; }, false);
+    const auto mean = [&](const std::vector<double>& of) { return measure.is_ratio ? std::exp(Mean(of)) : Mean(of); };
+    run->values[measure.name] = mean(all);
+    for (const auto& [problem, terms] : by_problem) run->by_problem[measure.name][problem] = mean(terms);
+  }
 }
 
 // `purpose`: "train", or "search": its rounds have the same measures.
@@ -89,7 +82,7 @@ void ReadTraining(Database& database, const char* purpose, RunMeasures* run) {
   }
   if (steps.empty()) return;
   const size_t tenth = TenthOf(steps.size());
-  Summarise(ReadEpisodes(database, purpose, steps[steps.size() - tenth]), "", run);
+  Summarise(ReadEpisodes(database, purpose, steps[steps.size() - tenth]), EpisodeMean::Over::kTraining, run);
   const auto window = [&](size_t begin) { return Mean(std::span(run->rewards).subspan(begin, tenth)); };
   double best = window(0);
   for (size_t begin = 1; begin + tenth <= run->rewards.size(); ++begin) best = std::max(best, window(begin));
@@ -112,7 +105,7 @@ void ReadHeldout(Database& database, const char* purpose, RunMeasures* run) {
   const bool evaluation = purpose == std::string_view(PurposeName(Purpose::kEvaluation));
   if (!evaluation) run->heldout_steps = {run->heldout_steps.back()};
   std::vector<Episode> episodes = ReadEpisodes(database, purpose, run->heldout_steps.front());
-  Summarise(episodes, "heldout_", run);
+  Summarise(episodes, EpisodeMean::Over::kHeldout, run);
   std::map<std::string, double> best;
   for (const Episode& episode : episodes) {
     double& known = best.try_emplace(episode.problem_name, 1).first->second;
@@ -156,17 +149,22 @@ void Flatten(const nlohmann::ordered_json& json, const std::string& path, std::m
 size_t TenthOf(size_t steps) { return std::max<size_t>(1, steps / 10); }
 
 const std::vector<Measure>& Measures() {
+  using enum EpisodeMean::Over;
+  const auto reward = [](const Episode& episode) { return episode.reward; };
+  const auto speedup = [](const Episode& episode) { return episode.best_speedup(); };
+  const auto correct = [](const Episode& episode) { return episode.correct; };
+  const auto fast_1 = [](const Episode& episode) { return episode.best_speedup() > 1 ? 1.0 : 0.0; };
   static const std::vector<Measure> measures = {
-      {"heldout_reward", "held-out reward", false, true, true},
-      {"heldout_speedup", "held-out best speedup", true, false, true},
+      {"heldout_reward", "held-out reward", false, true, true, false, {kHeldout, reward}},
+      {"heldout_speedup", "held-out best speedup", true, false, true, false, {kHeldout, speedup}},
       {"heldout_best", "held-out best speedup by problem", true, false, true},
-      {"heldout_correct", "held-out correct rate", false, false, true, true},
-      {"heldout_fast_1", "held-out fast_1", false, false, true, true},
-      {"reward", "reward, last tenth", false, true, true},
-      {"speedup", "best speedup, last tenth", true, false, true},
+      {"heldout_correct", "held-out correct rate", false, false, true, true, {kHeldout, correct}},
+      {"heldout_fast_1", "held-out fast_1", false, false, true, true, {kHeldout, fast_1}},
+      {"reward", "reward, last tenth", false, true, true, false, {kTraining, reward}},
+      {"speedup", "best speedup, last tenth", true, false, true, false, {kTraining, speedup}},
       {"verified_best", "best verified speedup by problem", true, false, true},
-      {"correct", "correct rate, last tenth", false, false, true, true},
-      {"fast_1", "fast_1, last tenth", false, false, true, true},
+      {"correct", "correct rate, last tenth", false, false, true, true, {kTraining, correct}},
+      {"fast_1", "fast_1, last tenth", false, false, true, true, {kTraining, fast_1}},
       {"reward_first", "reward, first tenth", false, true, false},
       {"reward_best", "reward, best tenth", false, true, false},
       {"reward_area", "reward, mean of all steps", false, true, true},

@@ -15,24 +15,6 @@
 
 namespace kgrpo {
 
-struct Measure {
-  std::string name;       // "heldout_reward": in JSON
-  std::string label;      // "held-out reward": for people
-  bool is_ratio;          // compared by the quotient, as speedups are
-  bool own_scale;         // in units of the run's own reward: comparable only between equal rewards
-  bool is_outcome;        // verdicts cover it; false: shown as a fact only
-  bool is_share = false;  // from 0 to 1, so that no difference is beyond -1 or 1
-};
-
-// Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, unless
-// their label says otherwise. "By problem": the geometric mean over problems of the best speedup on each, at least 1,
-// in all episodes of the last held-out measurement, or among the kernels that training confirmed. fast_1: the share of
-// episodes whose best kernel is correct and faster than the reference.
-const std::vector<Measure>& Measures();
-
-// A tenth of a run's steps with rollouts, at least one.
-size_t TenthOf(size_t steps);
-
 // One trajectory's figures.
 struct Episode {
   uint64_t step = 0;
@@ -46,6 +28,32 @@ struct Episode {
 
   double best_speedup() const { return std::max(best_correct, 1.0); }  // the reference itself counts
 };
+
+// The mean of a value over episodes and by problem: arithmetic, geometric for ratios.
+struct EpisodeMean {
+  enum class Over { kNothing, kTraining, kHeldout };
+  Over over = Over::kNothing;
+  double (*value)(const Episode&) = nullptr;
+};
+
+struct Measure {
+  std::string name;       // "heldout_reward": in JSON
+  std::string label;      // "held-out reward": for people
+  bool is_ratio;          // compared by the quotient, as speedups are
+  bool own_scale;         // in units of the run's own reward: comparable only between equal rewards
+  bool is_outcome;        // verdicts cover it; false: shown as a fact only
+  bool is_share = false;  // from 0 to 1, so that no difference is beyond -1 or 1
+  EpisodeMean mean = {};  // how it is computed; over nothing: ReadMeasures has code of its own
+};
+
+// Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, unless
+// their label says otherwise. "By problem": the geometric mean over problems of the best speedup on each, at least 1,
+// in all episodes of the last held-out measurement, or among the kernels that training confirmed. fast_1: the share of
+// episodes whose best kernel is correct and faster than the reference.
+const std::vector<Measure>& Measures();
+
+// A tenth of a run's steps with rollouts, at least one.
+size_t TenthOf(size_t steps);
 
 struct RunMeasures {
   std::filesystem::path folder;

@@ -18,7 +18,7 @@
 #include "compare/report_text.h"
 #include "eval/evaluate_policy.h"
 #include "loop/coder_cost.h"
-#include "loop/findings.h"
+#include "loop/run_config.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -4,8 +4,8 @@
 #define KGRPO_EVAL_EVALUATE_POLICY_H
 
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/rollout.h"
+#include "plugin/parts.h"
 
 #include <cstdint>
 #include <filesystem>

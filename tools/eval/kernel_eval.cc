@@ -11,20 +11,20 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/evaluation_text.h>
 #include <kgrpo/support/number_text.h>  // Format, FormatSeconds
 #include "base/cancel.h"
 #include "base/default_plugins.h"
+#include "base/files.h"  // WriteFileAtomically
 #include "base/log.h"
+#include "base/worker_pool.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "common/arguments.h"
 #include "common/table.h"
 #include "cuda_source/own_headers.h"
 #include "eval/kernel_text.h"
-#include "loop/worker_pool.h"
-#include "store/files.h"  // WriteFileAtomically
-#include "store/json.h"   // DumpJson
 
 namespace kgrpo::cli {
 namespace {
@@ -197,7 +197,7 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
     }
     const size_t before = files.size();
     for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
-      if (entry.path().extension() == ".cu" || entry.path().extension() == ".ptx")
+      if (const auto kind = entry.path().extension(); kind == ".cu" || kind == ".ptx" || kind == ".py")
         files.push_back(entry.path().lexically_normal().string());
     }
     if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, word + ": the folder has no .cu file");

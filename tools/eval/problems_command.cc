@@ -11,12 +11,12 @@
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/directories.h"  // ShippedProblems
+#include "base/worker_pool.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "common/table.h"
 #include "config/problems.h"  // ProblemFolders
 #include "eval/command.h"
-#include "loop/worker_pool.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/directories.h"
+#include "base/files.h"
 #include "cli/command_line.h"
-#include "store/files.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -10,10 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include <kgrpo/support/closest.h>      // JoinedText
+#include <kgrpo/support/closest.h>  // JoinedText
+#include <kgrpo/support/dump_json.h>
+#include <kgrpo/support/evaluation_json.h>
 #include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/sha256.h>
 #include "base/console.h"
+#include "base/files.h"
 #include "base/wall_clock.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
@@ -23,12 +26,10 @@
 #include "cuda_source/own_headers.h"
 #include "eval/evaluate_policy.h"
 #include "loop/identity.h"
-#include "loop/parts.h"
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
 #include "optimize/optimize.h"
+#include "plugin/parts.h"
 #include "store/database.h"
-#include "store/files.h"
-#include "store/json.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {

@@ -12,10 +12,10 @@
 #include "base/wall_clock.h"
 #include "loop/coder_cost.h"
 #include "loop/metrics.h"
-#include "loop/parts.h"
 #include "loop/prompter.h"
 #include "loop/round_faults.h"
 #include "loop/rounds_in_flight.h"
+#include "plugin/parts.h"
 
 namespace kgrpo {
 namespace {

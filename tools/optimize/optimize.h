@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "config/pipeline.h"
-#include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "loop/rollout.h"
-#include "loop/worker_pool.h"
+#include "plugin/parts.h"
 #include "store/records.h"
 
 namespace kgrpo {

@@ -1,11 +1,11 @@
 #include "report/export.h"
 
+#include <kgrpo/support/dump_json.h>
+
 #include <cmath>
 #include <concepts>
 #include <nlohmann/json.hpp>
 #include <string_view>
-
-#include "store/json.h"
 
 namespace kgrpo {
 namespace {

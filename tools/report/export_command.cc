@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/become_program.h"
 #include "common/arguments.h"
 #include "report/command.h"
 #include "report/export.h"
 #include "store/database.h"
-#include "store/files.h"
 #include "store/readable.h"
 
 namespace kgrpo::cli {

@@ -1,17 +1,17 @@
 #include "report/report.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/files.h"
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "report/page.h"
 #include "report/run_figures.h"
 #include "report/trajectory_parts.h"
-#include "store/files.h"
-#include "store/json.h"
 #include "store/schema.h"
 
 namespace kgrpo {

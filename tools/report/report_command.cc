@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "common/arguments.h"
 #include "report/command.h"
 #include "report/report.h"
-#include "store/files.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -1,6 +1,7 @@
 #include "serve/http_server.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -17,6 +18,7 @@
 #include <random>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -45,7 +47,7 @@ int MillisecondsUntil(Clock::time_point end) {
 
 std::string Body(const std::string& code, const std::string& message) {
   const nlohmann::ordered_json json = {{"error", {{"code", code}, {"message", message}}}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return DumpJson(json) + "\n";
 }
 
 std::string SecondsText(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }
@@ -68,8 +70,14 @@ std::string AddressOf(socket_t socket) {
 // The bytes of one connection. A request's bytes and time are counted from its first byte.
 class HttpServer::Connection : public httplib::Stream {
  public:
-  Connection(socket_t socket, const HttpLimits& limits) : socket_(socket), limits_(limits) { current_ = this; }
-  ~Connection() override { current_ = nullptr; }
+  Connection(socket_t socket, const HttpLimits& limits, std::atomic<size_t>* body_bytes)
+      : socket_(socket), limits_(limits), body_bytes_(*body_bytes) {
+    current_ = this;
+  }
+  ~Connection() override {
+    current_ = nullptr;
+    body_bytes_ -= own_body_bytes_;
+  }
 
   // The connection that this thread serves.
   static thread_local Connection* current_;
@@ -78,9 +86,11 @@ class HttpServer::Connection : public httplib::Stream {
 
   // Waits for a request's first byte. False after idle_seconds, or when the server stops.
   bool AwaitRequest(int stop_event) {
+    body_bytes_ -= std::exchange(own_body_bytes_, 0);
     if (at_ == filled_) {
       pollfd waited[2] = {{socket_, POLLIN, 0}, {stop_event, POLLIN, 0}};
-      const int count = poll(waited, 2, static_cast<int>(limits_.idle_seconds * 1000));
+      const double seconds = std::exchange(first_, false) ? limits_.request_seconds : limits_.idle_seconds;
+      const int count = poll(waited, 2, static_cast<int>(seconds * 1000));
       if (count <= 0 || waited[1].revents != 0) return false;
     }
     left_ = limits_.header_bytes;
@@ -95,6 +105,12 @@ class HttpServer::Connection : public httplib::Stream {
   void BeginBody() {
     in_body_ = true;
     left_ = limits_.body_bytes + kBodySlack;
+  }
+
+  // Counts bytes of the body until the request ends. Returns false if all requests together have too many.
+  bool KeepBody(size_t bytes) {
+    own_body_bytes_ += bytes;
+    return (body_bytes_ += bytes) <= limits_.all_body_bytes;
   }
 
   // The reason why the request could not be read, if it could not.
@@ -202,10 +218,12 @@ class HttpServer::Connection : public httplib::Stream {
 
   const socket_t socket_;
   const HttpLimits& limits_;
-  size_t left_ = 0;  // bytes that this request may still send
+  std::atomic<size_t>& body_bytes_;  // of all connections
+  size_t own_body_bytes_ = 0;        // those of this request
+  size_t left_ = 0;                  // bytes that this request may still send
   Clock::time_point begin_, end_;
   std::optional<HttpError> trouble_;
-  bool in_body_ = false, answered_ = false, last_ = false;
+  bool first_ = true, in_body_ = false, answered_ = false, last_ = false;
   char buffer_[16384];
   size_t at_ = 0, filled_ = 0;
 };
@@ -367,7 +385,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
     return false;
   }
   {
-    Connection connection(socket, limits_);
+    Connection connection(socket, limits_, &body_bytes_);
     while (connection.AwaitRequest(stop_event_)) {
       bool closed = false;
       const bool answered = process_request(connection, connection.last(), closed, nullptr);
@@ -423,13 +441,15 @@ std::string HttpServer::ReadBody(const httplib::Request& request, const httplib:
     refuse(HttpError(415, "not_json", "the body must be JSON, without Content-Encoding"));
   connection.BeginBody();
   std::string body;
-  bool fits = true;
+  bool fits = true, room = true;
   const bool whole = read([&](const char* data, size_t size) {
     fits = body.size() + size <= connection.limits().body_bytes;
-    if (fits) body.append(data, size);
-    return fits;
+    room = connection.KeepBody(size);
+    if (fits && room) body.append(data, size);
+    return fits && room;
   });
   if (whole) return body;
+  if (!room) refuse(HttpError(503, "too_many_bytes", "other requests hold too much memory; try again", 1));
   if (connection.trouble()) refuse(*connection.trouble());
   if (!fits) refuse(connection.TooLarge());
   refuse(HttpError(400, "bad_request", "the request's body ended early"));

@@ -20,9 +20,10 @@ struct HttpLimits {
   size_t connections = 512;
   size_t header_bytes = size_t{32} << 10;
   size_t body_bytes = size_t{16} << 20;
-  double request_seconds = 30;  // from a request's first byte to its last
-  double write_seconds = 60;    // for the client to accept one piece of an answer
-  double idle_seconds = 75;     // between two requests of a connection
+  size_t all_body_bytes = size_t{512} << 20;  // of all requests that are read or answered at the same time
+  double request_seconds = 30;                // from a request's first byte to its last
+  double write_seconds = 60;                  // for the client to accept one piece of an answer
+  double idle_seconds = 75;                   // between two requests of a connection; before the first, request_seconds
 };
 
 // An error answer: {"error": {"code": ..., "message": ...}}. Handlers throw it.
@@ -107,6 +108,7 @@ class HttpServer : public httplib::Server {
   int stop_event_ = -1;             // readable once Stop was called
   std::atomic<bool> ended_{false};  // Run has returned
   std::atomic<size_t> connections_{0}, refused_{0};
+  std::atomic<size_t> body_bytes_{0};  // of requests that are read or answered now
 };
 
 }  // namespace kgrpo::serve

@@ -16,11 +16,11 @@
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/directories.h"  // ShippedProblems
+#include "base/files.h"        // ReadFile
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders, ProblemFolders
 #include "serve/service.h"
-#include "store/files.h"  // ReadFile
 
 namespace kgrpo::cli {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/evaluation_json.h>
 #include <spdlog/spdlog.h>
 
@@ -28,7 +29,7 @@ constexpr auto kLookEvery = std::chrono::milliseconds(20);  // between checks fo
 constexpr int kLongestRetryAfter = 60;
 constexpr int kTries = 10;  // tries of an evaluation that another request's cancellation ended
 
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string Dump(const Json& json) { return DumpJson(json) + "\n"; }
 
 void AnswerJson(const Json& json, httplib::Response& response) { response.set_content(Dump(json), "application/json"); }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include <kgrpo/evaluation.h>
+#include <kgrpo/support/dump_json.h>
 #include "base/wall_clock.h"
 #include "serve/service.h"
 
@@ -93,14 +94,13 @@ void Service::Log(const httplib::Request& request, const httplib::Response& resp
                {"cause", cause}};
   std::string line;
   if (options_.json_log) {
-    line = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+    line = DumpJson(json, -1, true);
   } else {
     for (const auto& [key, value] : json.items()) {
       if (key == "time" || value == "") continue;
       const std::string text = value.is_string() ? value.get<std::string>() : "";
       const bool bare = !text.empty() && text.find_first_not_of(kBareCharacters) == std::string::npos;
-      line += (line.empty() ? "" : " ") + key + "=" +
-              (bare ? text : value.dump(-1, ' ', true, Json::error_handler_t::replace));
+      line += (line.empty() ? "" : " ") + key + "=" + (bare ? text : DumpJson(value, -1, true));
     }
     line = "request " + line;
   }

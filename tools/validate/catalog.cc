@@ -1,6 +1,7 @@
 #include "validate/catalog.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -31,7 +32,7 @@ Json Ask(const std::filesystem::path& path) {
         } catch (const std::exception& error) {
           answer = {{"error", error.what()}};
         }
-        write(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+        write(DumpJson(answer));
       },
       kSecondsToLoad);
   if (!child.failure.empty()) return {{"error", "loading it " + child.failure}};

@@ -107,6 +107,8 @@ class Opened {
   size_t Findings() const {
     size_t count = 0;
     Receiver receiver{Carrier(), [&](const kgrpo_problem_finding* one) {
+                        if (one->struct_size < KGRPO_PROBLEM_FINDING_SIZE_1)
+                          Fail("a finding's struct_size is " + std::to_string(one->struct_size));
                         if (one->code.size == 0 || one->sentence.size == 0) Fail("a finding without code or sentence");
                         ++count;
                       }};

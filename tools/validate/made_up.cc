@@ -57,7 +57,9 @@ const kgrpo_problem_info& MadeUpProblem() {
 kgrpo_evaluation CorrectKernel(double seconds) {
   // The returned evaluations borrow these, so they must live as long as the process.
   static std::map<double, std::vector<kgrpo_metric>> metrics;
-  static const kgrpo_remark remark = {KGRPO_LITERAL("Memory"), KGRPO_LITERAL("bound by"), KGRPO_LITERAL("DRAM"), 0, 0};
+  static const kgrpo_remark remark = {sizeof(kgrpo_remark),  0, KGRPO_LITERAL("Memory"), KGRPO_LITERAL("bound by"),
+                                      KGRPO_LITERAL("DRAM"), 0};
+  static const kgrpo_remark* const remarks[] = {&remark};
   std::vector<kgrpo_metric>& own = metrics[seconds];
   if (own.empty()) {
     own = {Measured("dram_bytes", seconds * 2e12),
@@ -76,7 +78,7 @@ kgrpo_evaluation CorrectKernel(double seconds) {
   evaluation.diagnosis = KGRPO_LITERAL("bound by memory");
   evaluation.metrics = own.data();
   evaluation.metric_count = own.size();
-  evaluation.remarks = &remark;
+  evaluation.remarks = remarks;
   evaluation.remark_count = 1;
   return evaluation;
 }

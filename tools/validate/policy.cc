@@ -1,6 +1,7 @@
 // A policy writes the same completion from call to call, ends each request once, and describes its parameters
 // correctly.
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <chrono>
 #include <cmath>
@@ -187,9 +188,7 @@ void CheckPolicy(Session& session, const kgrpo_policy_interface& api, kgrpo_poli
     }
     const std::string text =
         CollectText([&](kgrpo_text_sink sink) { return api.decode(policy, prompt.data(), prompt.size(), 0, sink); });
-    if (text != kText)
-      Fail("the text came back as " +
-           nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    if (text != kText) Fail("the text came back as " + DumpJson(nlohmann::json(text), -1, true));
     OnTwoThreads([&] {
       if (Encode(api, policy, kText) != prompt) Fail("another call of encode gave other ids");
     });

@@ -1,6 +1,7 @@
 #include "validate/session.h"
 
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/dump_json.h>
 #include <kgrpo/support/number_text.h>  // Format
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,13 +61,13 @@ void Session::Check(const std::string& name, const std::function<std::string()>&
   if (!output.empty() && line["outcome"] != "failed") {
     line["outcome"] = "failed";
     line["detail"] = "it wrote " + std::to_string(output.size()) + " bytes on the standard output (" +
-                     Json(output.substr(0, 40)).dump(-1, ' ', true, Json::error_handler_t::replace) +
+                     DumpJson(Json(output.substr(0, 40)), -1, true) +
                      "), where the host's results stand: log through the host instead";
   }
   Write(line);
 }
 
-void Session::Write(const Json& line) { write_(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
+void Session::Write(const Json& line) { write_(DumpJson(line) + "\n"); }
 
 std::string TakeMessage(kgrpo_error* error) {
   if (error->struct_size < KGRPO_ERROR_SIZE_1) Fail("the error's struct_size is " + std::to_string(error->struct_size));

@@ -2,7 +2,7 @@
 // instances; the role's own file (coder.cc, ...) calls each role.
 #include "validate/validate.h"
 
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/closest.h>  // JoinedText
 
@@ -61,21 +61,20 @@ void RunGroup(const std::string& what, int seconds, const std::function<void(Ses
 
 // Returns the indices of the functions that may be NULL. Every table is struct_size and then function pointers.
 std::set<size_t> OptionalFunctions(Role role) {
-  const auto index = [](size_t offset) { return offset / sizeof(void*) - 1; };
+#define KGRPO_INDEX(role, function) (offsetof(kgrpo_##role##_interface, function) / sizeof(void*) - 1)
   switch (role) {
     case Role::kCoder:
-      return {index(offsetof(kgrpo_coder_interface, suggestions)),
-              index(offsetof(kgrpo_coder_interface, describe_request)),
-              index(offsetof(kgrpo_coder_interface, describe)), index(offsetof(kgrpo_coder_interface, spending))};
-    case Role::kEvaluator: return {index(offsetof(kgrpo_evaluator_interface, get_extension))};
-    case Role::kReward: return {index(offsetof(kgrpo_reward_interface, idle))};
+      return {KGRPO_INDEX(coder, suggestions), KGRPO_INDEX(coder, describe_request), KGRPO_INDEX(coder, describe),
+              KGRPO_INDEX(coder, spending), KGRPO_INDEX(coder, get_extension)};
+    case Role::kEvaluator: return {KGRPO_INDEX(evaluator, get_extension)};
+    case Role::kReward: return {KGRPO_INDEX(reward, idle), KGRPO_INDEX(reward, get_extension)};
     case Role::kObserver:
-      return {index(offsetof(kgrpo_observer_interface, begin)), index(offsetof(kgrpo_observer_interface, round)),
-              index(offsetof(kgrpo_observer_interface, step)), index(offsetof(kgrpo_observer_interface, checkpoint)),
-              index(offsetof(kgrpo_observer_interface, end))};
-    case Role::kPolicy: return {index(offsetof(kgrpo_policy_interface, backward_in_pieces))};
-    case Role::kTrainer: return {index(offsetof(kgrpo_trainer_interface, check_plan))};
+      return {KGRPO_INDEX(observer, begin),      KGRPO_INDEX(observer, round), KGRPO_INDEX(observer, step),
+              KGRPO_INDEX(observer, checkpoint), KGRPO_INDEX(observer, end),   KGRPO_INDEX(observer, get_extension)};
+    case Role::kPolicy: return {KGRPO_INDEX(policy, backward_in_pieces), KGRPO_INDEX(policy, get_extension)};
+    case Role::kTrainer: return {KGRPO_INDEX(trainer, check_plan), KGRPO_INDEX(trainer, get_extension)};
   }
+#undef KGRPO_INDEX
   return {};
 }
 

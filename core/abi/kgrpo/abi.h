@@ -88,7 +88,7 @@ typedef struct kgrpo_error {
 typedef struct kgrpo_metric {
   kgrpo_str name;
   double value;
-  double low; /* 95% confidence interval of the value; both 0: not known */
+  double low; /* 95% confidence interval of the value; both NaN: not known */
   double high;
 } kgrpo_metric;
 

@@ -11,7 +11,7 @@
 #include "abi.h"          /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_text_sink */
 #include "coder_answer.h" /* kgrpo_coder_answer */
 #include "evaluation.h"   /* kgrpo_evaluation */
-#include "evaluator.h"    /* kgrpo_problem_info */
+#include "problem.h"      /* kgrpo_problem_info */
 
 #define KGRPO_CODER_INTERFACE "kgrpo.coder/1"
 
@@ -80,7 +80,11 @@ typedef struct kgrpo_coder_interface {
   /* Writes the spending into *out, whose struct_size the caller has set. NULL for a coder that keeps no account: the
    * host then adds up the cost of its answers. [any thread] */
   kgrpo_error* (*spending)(const kgrpo_coder* self, kgrpo_coder_spending* out);
+
+  /* The table of a further interface that this instance offers; NULL for an id that it does not offer. Static. NULL for
+   * a coder without any. [any thread] */
+  const void* (*get_extension)(const kgrpo_coder* self, kgrpo_str id);
 } kgrpo_coder_interface;
 
-#define KGRPO_CODER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_interface, spending)
+#define KGRPO_CODER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_interface, get_extension)
 #endif

@@ -20,14 +20,17 @@
  * allowed one, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */
 #define KGRPO_METRIC_WORST_ERROR "worst_error/"
 
-/* A fact in words, on a whole kernel or on one line of its source, that a number alone cannot state. Frozen. */
+/* A fact in words, on a whole kernel or on one line of its source, that a number alone cannot state. */
 typedef struct kgrpo_remark {
+  uint32_t struct_size;
+  uint32_t line;   /* of the kernel's source, from 1; 0: of the whole kernel */
   kgrpo_str group; /* the heading it is listed under, as declared for metrics: "Occupancy" */
   kgrpo_str label; /* "limited by"; empty for a remark on a line */
   kgrpo_str text;  /* "registers (room for 5 blocks)" */
-  uint32_t line;   /* of the kernel's source, from 1; 0: of the whole kernel */
   double share;    /* of the run time that it explains, from 0 to 1; 0: not stated */
 } kgrpo_remark;
+
+#define KGRPO_REMARK_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_remark, share)
 
 /* Findings on one kernel. Valid during the callback that receives it; a receiver copies what it keeps. */
 typedef struct kgrpo_evaluation {
@@ -48,7 +51,7 @@ typedef struct kgrpo_evaluation {
   double speedup_high;
   const kgrpo_metric* metrics; /* declared in create */
   size_t metric_count;
-  const kgrpo_remark* remarks;
+  const kgrpo_remark* const* remarks;
   size_t remark_count;
 } kgrpo_evaluation;
 

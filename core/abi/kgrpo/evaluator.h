@@ -10,27 +10,9 @@
 #define KGRPO_EVALUATOR_H
 #include "abi.h"        /* kgrpo_str, kgrpo_error, kgrpo_host */
 #include "evaluation.h" /* kgrpo_evaluation */
+#include "problem.h"    /* kgrpo_problem_info */
 
 #define KGRPO_EVALUATOR_INTERFACE "kgrpo.evaluator/1"
-
-/* Description of a problem. Lives as long as the problem is open. */
-typedef struct kgrpo_problem_info {
-  uint32_t struct_size;
-  kgrpo_str name;          /* unique: the folder's name */
-  kgrpo_str title;         /* "Vector addition" */
-  kgrpo_str family;        /* "elementwise" */
-  kgrpo_str split;         /* "train" or "heldout": what its author meant it for; the pipeline decides */
-  kgrpo_str task;          /* the task text for prompts: what to compute, signature, visible sizes */
-  kgrpo_str signature;     /* the C declaration that a candidate must define */
-  kgrpo_str source;        /* the reference kernel: where optimisation starts */
-  const kgrpo_str* traits; /* words for the kernel's nature: "memory-bound" */
-  size_t trait_count;
-  kgrpo_str refused;      /* why it cannot be judged; empty: it can */
-  const kgrpo_str* flags; /* caveats of its evaluations: "zeros pass KernelBench's tolerance" */
-  size_t flag_count;
-} kgrpo_problem_info;
-
-#define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, flag_count)
 
 /* Receives an evaluation, exactly once for each successful call. Frozen. */
 typedef struct kgrpo_evaluation_sink {
@@ -81,7 +63,7 @@ typedef struct kgrpo_evaluator_interface {
   kgrpo_str (*describe)(const kgrpo_evaluator* self);
 
   /* The table of a further interface that this instance offers, such as "kgrpo.evaluator_tools/1"
-   * (evaluator_tools.h); NULL for an id that it does not offer. Static. NULL for an evaluator without any.
+   * (draft/evaluator_tools.h); NULL for an id that it does not offer. Static. NULL for an evaluator without any.
    * [any thread] */
   const void* (*get_extension)(const kgrpo_evaluator* self, kgrpo_str id);
 } kgrpo_evaluator_interface;

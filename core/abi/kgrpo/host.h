@@ -110,7 +110,12 @@ typedef struct kgrpo_host_interface {
   /* 64 random bits: a pure function of (the run's seed, this instance's name, key, index), so that results do not
    * depend on the order of calls. `key` is `key_size` numbers that say what is drawn: (step, trajectory, round). */
   uint64_t (*random)(void* context, const uint64_t* key, size_t key_size, uint64_t index);
+
+  /* The host's version, "0.1.0", and the folder that holds the plugin's library, absolute; empty for a table within the
+   * host's own process (tests). The text lives as long as the host. */
+  kgrpo_str (*host_version)(void* context);
+  kgrpo_str (*plugin_directory)(void* context);
 } kgrpo_host_interface;
 
-#define KGRPO_HOST_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_host_interface, random)
+#define KGRPO_HOST_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_host_interface, plugin_directory)
 #endif

@@ -95,7 +95,11 @@ typedef struct kgrpo_observer_interface {
   kgrpo_error* (*step)(kgrpo_observer* self, const kgrpo_step_event* event);
   kgrpo_error* (*checkpoint)(kgrpo_observer* self, const kgrpo_checkpoint_event* event);
   kgrpo_error* (*end)(kgrpo_observer* self, kgrpo_str outcome); /* "finished", "stopped", "failed" */
+
+  /* The table of a further interface that this instance offers; NULL for an id that it does not offer. Static. NULL for
+   * an observer without any. [any thread] */
+  const void* (*get_extension)(const kgrpo_observer* self, kgrpo_str id);
 } kgrpo_observer_interface;
 
-#define KGRPO_OBSERVER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_observer_interface, end)
+#define KGRPO_OBSERVER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_observer_interface, get_extension)
 #endif

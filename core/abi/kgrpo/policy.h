@@ -258,7 +258,11 @@ typedef struct kgrpo_policy_interface {
    * policy. NULL for a policy that pushes no pieces. [one thread] */
   kgrpo_error* (*backward_in_pieces)(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs,
                                      kgrpo_gradient_sink sink);
+
+  /* The table of a further interface that this instance offers; NULL for an id that it does not offer. Static. NULL for
+   * a policy without any. [any thread] */
+  const void* (*get_extension)(const kgrpo_policy* self, kgrpo_str id);
 } kgrpo_policy_interface;
 
-#define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, backward_in_pieces)
+#define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, get_extension)
 #endif

@@ -55,7 +55,11 @@ typedef struct kgrpo_reward_interface {
    * trainers that subtract it. Same request; answer and candidate are ignored and may be NULL. NULL when the reward
    * has no such notion: the host then passes 0. [any thread, blocking] */
   kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
+
+  /* The table of a further interface that this instance offers; NULL for an id that it does not offer. Static. NULL for
+   * a reward without any. [any thread] */
+  const void* (*get_extension)(const kgrpo_reward* self, kgrpo_str id);
 } kgrpo_reward_interface;
 
-#define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, idle)
+#define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, get_extension)
 #endif

@@ -123,7 +123,11 @@ typedef struct kgrpo_trainer_interface {
    * without effect. In the message, a line that begins "options.NAME: " is about that option. NULL for a trainer
    * without such checks. [main thread] */
   kgrpo_error* (*check_plan)(const kgrpo_trainer* self, const kgrpo_trainer_plan* plan);
+
+  /* The table of a further interface that this instance offers; NULL for an id that it does not offer. Static. NULL for
+   * a trainer without any. [any thread] */
+  const void* (*get_extension)(const kgrpo_trainer* self, kgrpo_str id);
 } kgrpo_trainer_interface;
 
-#define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, check_plan)
+#define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, get_extension)
 #endif

@@ -1,7 +1,10 @@
 #include "judge/front/evaluator.h"
 
+#include <kgrpo/sdk/error.h>
 #include <kgrpo/support/sha256.h>
+#include <unistd.h>
 
+#include <cmath>
 #include <utility>
 
 #include "judge/front/timing_sizes.h"
@@ -19,6 +22,25 @@ KernelEvaluation BesideBaseline(KernelEvaluation evaluation, double baseline_sec
     if (name == "speedup_high") evaluation.seconds_low = baseline_seconds / value;
   }
   return evaluation;
+}
+
+// Throws Error if the tensors of a size, which an oracle has in float64 as inputs and as outputs, would take more than
+// a quarter of this machine's memory. A device's timing size is not computed here.
+void RequireFits(const Problem& problem, bool modelled) {
+  constexpr double kGiB = 1 << 30;
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  for (const auto& [name, size] : problem.SizesByName()) {
+    if (!modelled && size == &problem.timing) continue;
+    double bytes = 0;
+    for (const Parameter& parameter : problem.parameters) {
+      if (parameter.IsTensor()) bytes += static_cast<double>(parameter.RowsAt(*size).MemoryElements()) * sizeof(double);
+    }
+    if (bytes <= memory / 4) continue;
+    throw Error(KGRPO_ERROR_INVALID, problem.directory + "/problem.yaml: sizes: the tensors of " + name + " take " +
+                                         std::to_string(std::lround(bytes / kGiB)) +
+                                         " GiB in float64, more than a quarter of this machine's " +
+                                         std::to_string(std::lround(memory / kGiB)) + " GiB: choose smaller sizes");
+  }
 }
 
 }  // namespace
@@ -44,6 +66,7 @@ Evaluator::Evaluator(std::unique_ptr<Backend> backend, EvaluatorOptions options,
 
 std::unique_ptr<const OpenProblems> Evaluator::Open(const std::string& directory) const {
   const Problem problem = LoadProblem(directory);
+  RequireFits(problem, backend_->modelled());
   std::vector<std::unique_ptr<const OpenProblem>> sizes;
   sizes.push_back(backend_->Open(problem, options_));
   for (const Problem& one : FurtherTimingProblems(problem)) sizes.push_back(backend_->Open(one, options_));

@@ -128,7 +128,7 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
 kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
   return Guard([&] {
     for (const ProblemFinding& finding : self->evaluator.Check(*problem->open)) {
-      const kgrpo_problem_finding c = {Str(finding.code), Str(finding.sentence), Str(finding.advice)};
+      const kgrpo_problem_finding c = {sizeof c, Str(finding.code), Str(finding.sentence), Str(finding.advice)};
       sink.put(sink.context, &c);
     }
   });

@@ -2,7 +2,7 @@
 // kernels: a plugin adds its own options and its backend.
 #pragma once
 
-#include <kgrpo/evaluator_tools.h>
+#include <kgrpo/draft/evaluator_tools.h>
 #include <kgrpo/sdk/host.h>
 
 #include <memory>

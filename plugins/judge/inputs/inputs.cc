@@ -271,14 +271,21 @@ std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size
   return DrawArguments(problem, one);
 }
 
-std::vector<Argument> DrawArguments(const Problem& problem, const CorrectnessCase& one) {
+std::vector<Argument> DrawScalars(const Problem& problem, const CorrectnessCase& one) {
   std::vector<Argument> arguments(problem.parameters.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    if (!parameter.IsTensor()) {
+    if (!parameter.IsTensor())
       arguments[i] = one.further ? DrawnScalar(parameter, one, i) : ScalarArgument(parameter, *one.size);
-      continue;
-    }
+  }
+  return arguments;
+}
+
+std::vector<Argument> DrawArguments(const Problem& problem, const CorrectnessCase& one) {
+  std::vector<Argument> arguments = DrawScalars(problem, one);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (!parameter.IsTensor()) continue;
     arguments[i] = EmptyTensor(parameter, *one.size);
     if (parameter.role == Role::kOutput) continue;
     const bool otherwise = one.alternative && one.alternative->parameter == i;

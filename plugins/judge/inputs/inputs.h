@@ -32,6 +32,9 @@ std::vector<Argument> DrawArguments(const Problem& problem, const CorrectnessCas
 // The tensor of an input or inout parameter, drawn from its own key.
 Argument DrawTensor(const Parameter& parameter, const Bindings& size, uint64_t key, int variant);
 
+// The scalars of a correctness case; tensors have no bytes.
+std::vector<Argument> DrawScalars(const Problem& problem, const CorrectnessCase& one);
+
 // The argument of a scalar parameter at a size.
 Argument ScalarArgument(const Parameter& parameter, const Bindings& size);
 

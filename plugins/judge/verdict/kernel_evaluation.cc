@@ -2,6 +2,7 @@
 
 #include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/dump_json.h>
 
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,7 @@ std::string KernelEvaluation::ToJson() const {
   json["metrics"] = nlohmann::json::array();
   for (const auto& [name, value] : metrics) json["metrics"].push_back({name, value});
   // Text of a candidate may not be UTF-8.
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return DumpJson(json);
 }
 
 KernelEvaluation KernelEvaluation::FromJson(const std::string& text) {

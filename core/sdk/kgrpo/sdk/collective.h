@@ -3,7 +3,7 @@
 // function returns at once.
 #ifndef KGRPO_SDK_COLLECTIVE_H
 #define KGRPO_SDK_COLLECTIVE_H
-#include <kgrpo/collective.h>
+#include <kgrpo/draft/collective.h>
 #include <kgrpo/sdk/error.h>
 
 #include <cstddef>
@@ -44,7 +44,7 @@ inline bool ReducesInBackground(const kgrpo_collective_interface& api) {
   return api.begin_reduce_scatter != nullptr && api.finish_reductions != nullptr;
 }
 
-// A view of what a kgrpo_host offers; copies refer to the same. Threads and duties: kgrpo/collective.h.
+// A view of what a kgrpo_host offers; copies refer to the same. Threads and duties: kgrpo/draft/collective.h.
 class Collective {
  public:
   Collective() = default;  // alone

@@ -382,7 +382,8 @@ class CpuPolicyInterface {
                                                         FreezeReference,
                                                         Save,
                                                         Load,
-                                                        /*backward_in_pieces=*/nullptr};
+                                                        /*backward_in_pieces=*/nullptr,
+                                                        /*get_extension=*/nullptr};
 };
 
 }  // namespace kgrpo

@@ -72,6 +72,10 @@ class Host {
   std::string ArtifactDirectory() const { return Copy(api_->artifact_directory(context())); }
   std::string CacheDirectory() const { return Copy(api_->cache_directory(context())); }
 
+  // The host's version, and the folder of the plugin's library.
+  std::string HostVersion() const { return Copy(api_->host_version(context())); }
+  std::string PluginDirectory() const { return Copy(api_->plugin_directory(context())); }
+
   // Throws if the device cannot be locked. See DeviceLock and DeviceTurn.
   void LockDevice(std::string_view device) const { Check(api_->lock_device(context(), Str(device))); }
   void UnlockDevice(std::string_view device) const { api_->unlock_device(context(), Str(device)); }

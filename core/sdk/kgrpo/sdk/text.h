@@ -5,6 +5,7 @@
 #define KGRPO_SDK_TEXT_H
 #include <kgrpo/abi.h>
 
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,8 @@ inline std::string_view View(kgrpo_str text) {
 
 inline std::string Copy(kgrpo_str text) { return std::string(View(text)); }
 
-// A metric that borrows its name; `low` and `high` are its 95% interval, if it is known.
-inline kgrpo_metric Measured(std::string_view name, double value, double low = 0, double high = 0) {
+// A metric that borrows its name; `low` and `high` are its 95% interval, NaN if it is not known.
+inline kgrpo_metric Measured(std::string_view name, double value, double low = NAN, double high = NAN) {
   return {Str(name), value, low, high};
 }
 

@@ -70,7 +70,8 @@ class TrainerInterface {
                                                          Update,
                                                          SaveState,
                                                          LoadState,
-                                                         CheckPlanIfAny()};
+                                                         CheckPlanIfAny(),
+                                                         /*get_extension=*/nullptr};
 };
 
 // Numbers of a trainer's state, written as they lie in memory.

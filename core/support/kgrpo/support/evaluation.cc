@@ -19,6 +19,11 @@ void RequireArray(const void* data, size_t count, const char* what) {
                 "the plugin delivered a count of " + std::to_string(count) + " " + what + " with a NULL array");
 }
 
+bool Metric::operator==(const Metric& other) const {
+  return name == other.name && value == other.value && has_interval() == other.has_interval() &&
+         (!has_interval() || (low == other.low && high == other.high));
+}
+
 Metric Metric::FromC(const kgrpo_metric& c) { return {Copy(c.name), c.value, c.low, c.high}; }
 
 kgrpo_metric Metric::ToC() const { return {Str(name), value, low, high}; }
@@ -27,8 +32,11 @@ EvaluationView::EvaluationView(const Evaluation& evaluation) {
   metrics_.reserve(evaluation.metrics.size());
   for (const Metric& metric : evaluation.metrics) metrics_.push_back(metric.ToC());
   remarks_.reserve(evaluation.remarks.size());
-  for (const Remark& remark : evaluation.remarks)
-    remarks_.push_back({Str(remark.group), Str(remark.label), Str(remark.text), remark.line, remark.share});
+  for (const Remark& remark : evaluation.remarks) {
+    remarks_.push_back(
+        {sizeof(kgrpo_remark), remark.line, Str(remark.group), Str(remark.label), Str(remark.text), remark.share});
+    each_remark_.push_back(&remarks_.back());
+  }
   c_.struct_size = sizeof(c_);
   c_.compiled = evaluation.compiled;
   c_.correct = evaluation.correct;
@@ -44,7 +52,7 @@ EvaluationView::EvaluationView(const Evaluation& evaluation) {
   c_.speedup_high = evaluation.speedup_high;
   c_.metrics = metrics_.data();
   c_.metric_count = metrics_.size();
-  c_.remarks = remarks_.data();
+  c_.remarks = each_remark_.data();
   c_.remark_count = remarks_.size();
 }
 
@@ -66,7 +74,9 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   RequireArray(c.remarks, c.remark_count, "remarks");
   RequireArray(c.metrics, c.metric_count, "metrics");
   for (size_t i = 0; i < c.remark_count; ++i) {
-    const kgrpo_remark& remark = c.remarks[i];
+    RequireArray(c.remarks[i], 1, "remarks");
+    const kgrpo_remark& remark = *c.remarks[i];
+    RequireSize(remark.struct_size, KGRPO_REMARK_SIZE_1, "kgrpo_remark");
     evaluation.remarks.push_back(
         {Copy(remark.group), Copy(remark.label), Copy(remark.text), remark.line, remark.share});
   }

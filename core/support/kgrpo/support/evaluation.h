@@ -8,6 +8,7 @@
 
 #include <kgrpo/evaluation.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,10 +20,10 @@ namespace kgrpo {
 struct Metric {
   std::string name;
   double value = 0;
-  double low = 0, high = 0;  // 95% interval; both 0: not known
-  bool operator==(const Metric&) const = default;
+  double low = NAN, high = NAN;  // 95% interval; both NaN: not known
+  bool operator==(const Metric& other) const;
 
-  bool has_interval() const { return low != 0 || high != 0; }
+  bool has_interval() const { return !std::isnan(low) || !std::isnan(high); }
   static Metric FromC(const kgrpo_metric& c);
   kgrpo_metric ToC() const;  // borrows from this
 };
@@ -44,6 +45,7 @@ class EvaluationView {
  private:
   std::vector<kgrpo_metric> metrics_;  // c_ points here; moving a vector keeps its elements in place
   std::vector<kgrpo_remark> remarks_;
+  std::vector<const kgrpo_remark*> each_remark_;
   kgrpo_evaluation c_{};
 };
 

@@ -1,21 +1,16 @@
-// Faults of a run before it begins: the collected findings, and checks that its file's schema cannot express
-// (rules over two keys, or over what the plugins offer). `run` and `resume` stop at the first finding; `check` lists
-// all of them. Both open a run through cli/open_run.h, so that `check` finds a fault exactly if `run` refuses.
-#ifndef KGRPO_LOOP_FINDINGS_H
-#define KGRPO_LOOP_FINDINGS_H
+// Collects what is wrong with a run before it begins. `run` and `resume` stop at the first finding; `check` lists all
+// of them. Both open a run through cli/open_run.h, so that `check` finds a fault exactly if `run` refuses.
+#ifndef KGRPO_CONFIG_FINDINGS_H
+#define KGRPO_CONFIG_FINDINGS_H
 
 #include <kgrpo/sdk/error.h>
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/exit_code.h"
 #include "config/diagnostic.h"
-#include "config/pipeline.h"
-#include "loop/parts.h"
+
+#include <map>
+#include <string>
+#include <vector>
 
 namespace kgrpo {
 
@@ -79,19 +74,6 @@ class Findings {
 
   Stop stop_;
 };
-
-// Checks what does not depend on the plugins, and notes settings of the loop that have no effect in this run.
-void CheckFile(const PipelineConfig& config, Findings* findings);
-
-// Checks the parts against each other: the coder's list, the stages' demonstrations, and each trainer's plan of its
-// stage. Parts that are absent are not checked. `problems`: number of training problems that can be used, 0 if not
-// known. `done`: steps of a resumed run, whose finished stages are left out.
-void CheckParts(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done,
-                Findings* findings);
-
-// Returns a message if the product of `factors`, each with its name, exceeds the number of rounds collected at once,
-// all of which stay in memory; else "". `of` names the purpose: "a step".
-std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors);
 
 }  // namespace kgrpo
 #endif

@@ -1,6 +1,7 @@
-// Writes files that are complete or absent, whenever the process or the machine dies. Used by everything in store/.
-#ifndef KGRPO_STORE_FILES_H
-#define KGRPO_STORE_FILES_H
+// Writes files that are complete or absent, whenever the process or the machine dies. Used by store/ and by commands
+// that write files.
+#ifndef KGRPO_BASE_FILES_H
+#define KGRPO_BASE_FILES_H
 
 #include <filesystem>
 #include <string>

@@ -1,5 +1,5 @@
-// loop/worker_pool.h: the number of threads.
-#include "loop/worker_pool.h"
+// base/worker_pool.h: the number of threads.
+#include "base/worker_pool.h"
 
 #include "test.h"
 

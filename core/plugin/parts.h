@@ -1,7 +1,7 @@
 // The plugin instances of a pipeline and the host's services for the loop, which a command passes to loop/run.h and
 // eval/evaluate_policy.h. Tests make it from tables within the process.
-#ifndef KGRPO_LOOP_PARTS_H
-#define KGRPO_LOOP_PARTS_H
+#ifndef KGRPO_PLUGIN_PARTS_H
+#define KGRPO_PLUGIN_PARTS_H
 
 #include <kgrpo/support/metric_registry.h>
 

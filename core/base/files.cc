@@ -1,4 +1,4 @@
-#include "store/files.h"
+#include "base/files.h"
 
 #include <kgrpo/sdk/error.h>
 

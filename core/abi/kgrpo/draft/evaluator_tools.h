@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/evaluator_tools.h - what an evaluator can do for a person beside evaluating: "kgrpo.evaluator_tools/1", found
- * by kgrpo_evaluator_interface.get_extension. Each function may be NULL. Called by `kgrpo-host eval` and `problems
- * check`.
+/* kgrpo/draft/evaluator_tools.h - what an evaluator can do for a person beside evaluating: "kgrpo.evaluator_tools/1",
+ * found by kgrpo_evaluator_interface.get_extension. Each function may be NULL. Called by `kgrpo-host eval` and
+ * `problems check`. A draft: it may change with any minor version.
  */
 #ifndef KGRPO_EVALUATOR_TOOLS_H
 #define KGRPO_EVALUATOR_TOOLS_H
-#include "abi.h"        /* kgrpo_str, kgrpo_error, kgrpo_text_sink */
-#include "evaluation.h" /* kgrpo_evaluation */
-#include "evaluator.h"  /* kgrpo_evaluator, kgrpo_problem */
+#include "../abi.h"        /* kgrpo_str, kgrpo_error, kgrpo_text_sink */
+#include "../evaluation.h" /* kgrpo_evaluation */
+#include "../evaluator.h"  /* kgrpo_evaluator, kgrpo_problem */
 
 #define KGRPO_EVALUATOR_TOOLS_INTERFACE "kgrpo.evaluator_tools/1"
 
@@ -21,12 +21,15 @@ typedef struct kgrpo_report_request {
 } kgrpo_report_request;
 
 /* A reason why evaluations of a problem say little: some kernel that does not do the work is judged correct, or no
- * kernel's time can be told from another's. Valid during the callback that receives it. Frozen. */
+ * kernel's time can be told from another's. Valid during the callback that receives it. */
 typedef struct kgrpo_problem_finding {
+  uint32_t struct_size;
   kgrpo_str code;     /* a lower-case word: "zeros_pass"; docs/problems.md lists those of the shipped evaluators */
   kgrpo_str sentence; /* what was found, with the parameter's name */
   kgrpo_str advice;   /* what to change */
 } kgrpo_problem_finding;
+
+#define KGRPO_PROBLEM_FINDING_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_finding, advice)
 
 /* Receives findings, each once. Frozen. */
 typedef struct kgrpo_problem_finding_sink {

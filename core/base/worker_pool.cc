@@ -1,4 +1,4 @@
-#include "loop/worker_pool.h"
+#include "base/worker_pool.h"
 
 #include <algorithm>
 #include <exception>

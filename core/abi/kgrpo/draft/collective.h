@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/collective.h - several processes that train one policy: "kgrpo.collective/1", which the host offers to plugins
- * (kgrpo_host.get_interface), and "kgrpo.transport/1", which a plugin implements to carry it.
+/* kgrpo/draft/collective.h - several processes that train one policy: "kgrpo.collective/1", which the host offers to
+ * plugins (kgrpo_host.get_interface), and "kgrpo.transport/1", which a plugin implements to carry it. A draft: it may
+ * change with any minor version.
  *
  * The processes are ranks 0 to size - 1 of one run, each with a copy of the policy. A plugin that finds no
  * collective runs in a single process. With one, every rank must make the same calls, in the same order, with
@@ -11,8 +12,8 @@
  */
 #ifndef KGRPO_COLLECTIVE_H
 #define KGRPO_COLLECTIVE_H
-#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_text_sink */
-#include "tensor.h" /* kgrpo_tensor */
+#include "../abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_text_sink */
+#include "../tensor.h" /* kgrpo_tensor */
 
 #define KGRPO_COLLECTIVE_INTERFACE "kgrpo.collective/1"
 #define KGRPO_TRANSPORT_INTERFACE "kgrpo.transport/1"

@@ -1,7 +1,7 @@
 // Threads that run blocking work (judging kernels), first come first served. Used by the loop and by commands that
 // evaluate several kernels or problems.
-#ifndef KGRPO_LOOP_WORKER_POOL_H
-#define KGRPO_LOOP_WORKER_POOL_H
+#ifndef KGRPO_BASE_WORKER_POOL_H
+#define KGRPO_BASE_WORKER_POOL_H
 
 #include <condition_variable>
 #include <cstdint>
