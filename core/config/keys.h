@@ -70,7 +70,7 @@ class Keys {
     schema_[kRemovedKeyword][key] = {{"const", meaning}, {"description", reason}};
   }
 
-  // A key with a schema of its own. Returns its value to read; null if there is none, or the keys are being described.
+  // A key with its own schema. Returns its value to read; null if there is none, or the keys are being described.
   const Schema* Own(const char* key, Schema schema, const char* sentence) {
     if (values_ == nullptr) Describe(key, std::move(schema), sentence);
     return values_ != nullptr && values_->contains(key) ? &values_->at(key) : nullptr;

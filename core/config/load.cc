@@ -233,7 +233,7 @@ class Loader {
     }
   }
 
-  // Those of the host's own keys.
+  // Adds the inputs that the host's own keys name.
   static void AddOwnInputs(PipelineConfig* config) {
     for (const auto* folders : {&config->train_problems, &config->heldout_problems}) {
       for (const std::string& folder : *folders)

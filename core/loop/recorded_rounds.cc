@@ -76,7 +76,7 @@ class Source {
   InputDigests ours_, theirs_;
   std::vector<SettingChange> changes_;
   std::map<std::string, std::string> sources_;  // each problem's starting kernel; older records have no digest
-  std::string evaluator_;                       // what differs between the evaluators; empty: nothing
+  std::string evaluator_;                       // names the difference between the evaluators; empty: none
 };
 
 // The answer was paid for by the run that recorded it.
@@ -212,7 +212,7 @@ ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, ui
       round.completion_ids = policy.EncodeCompletion(round.suggestion);
     }
     std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
-      // What was cut off would be taught to end there.
+      // A truncated suggestion would be taught to end there.
       return round.truncated || round.prompt_ids.size() > prompter.room() ||
              round.completion_ids.size() > config.loop.sampling.max_new_tokens;
     });
