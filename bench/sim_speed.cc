@@ -65,7 +65,7 @@ class Bench {
  public:
   explicit Bench(const Arguments& arguments)
       : helpers_(evaluator::FindHelperDirectory()),
-        toolkit_(evaluator::CudaToolkit::Find("")),
+        toolkit_(evaluator::CudaToolkit::Find()),
         sandbox_(evaluator::SandboxMode::kAuto, helpers_, toolkit_.readable),
         device_(simt::Device::Load(helpers_ + "/devices/h100.yaml")),
         compiler_(toolkit_, sandbox_, helpers_,

@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   app.add_flag("--all", options.all, "A line for every kernel");
   return RunCommand(app, argc, argv, [&] {
     const auto begin = std::chrono::steady_clock::now();
-    const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
+    const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find();
     toolkit.CheckNvrtc();
     Workers workers(options, toolkit);
     Comparison comparison(options, toolkit);

@@ -1,5 +1,5 @@
 // The plugins that are used where neither a pipeline nor an option names one: the host's only names of plugins
-// (tests/boundary holds that). Used by cli/ and by config/pipeline_schema.cc.
+// (tests/boundary holds that). Used by cli/ and by config/pipeline_keys.cc.
 #ifndef KGRPO_BASE_DEFAULT_PLUGINS_H
 #define KGRPO_BASE_DEFAULT_PLUGINS_H
 

@@ -135,8 +135,8 @@ void CheckAll(Session& session, const CheckOptionsGiven& given, Checked* checked
     checked->refusal = RefusalBy(
         [&] {
           if (checked->experiment_refusal) return *checked->experiment_refusal;
-          std::string refusal =
-              RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change, config.inputs);
+          std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change,
+                                                   config.inputs, config.removed);
           const std::string leftover = refusal.empty() ? RunFolder::Leftover(config.output_dir) : "";
           if (!leftover.empty()) findings.notes.push_back(leftover);
           return refusal;

@@ -55,7 +55,7 @@ State StateOf(const PlannedRun& planned) {
   if (progress.steps == 0 && !progress.finished) return State::kNew;  // it has nothing to lose
   const std::string before = fs::exists(FileOf(planned)) ? ReadFile(FileOf(planned)) : planned.config.resolved_yaml;
   if (before != planned.config.resolved_yaml) {
-    const auto changes = ChangesBetween(before, planned.config.resolved_yaml);
+    const auto changes = ChangesBetween(before, planned.config.resolved_yaml, planned.config.removed);
     const std::string differ = changes && !changes->empty()
                                    ? " (" + NamesOf(*changes) + (changes->size() == 1 ? " differs)" : " differ)")
                                    : "";
@@ -255,7 +255,7 @@ std::string RefusalOf(const PlannedRun& planned) {
     return error.what();
   }
   return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change,
-                            planned.config.inputs);
+                            planned.config.inputs, planned.config.removed);
 }
 
 void RequireVariant(const std::optional<std::vector<ExperimentRun>>& runs, const std::string& name,

@@ -20,7 +20,6 @@
 #include "cli/experiment.h"
 #include "cli/local_ranks.h"
 #include "cli/open_run.h"
-#include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
 #include "loop/round_faults.h"
@@ -86,7 +85,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunOptions options;
   if (!overwrite) {  // checked before any plugin starts and before any file is written
     const std::string refusal =
-        RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change, config.inputs);
+        RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change, config.inputs, config.removed);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
     options.notice = RunFolder::Leftover(config.output_dir);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "config/diagnostic.h"
@@ -109,6 +111,22 @@ std::vector<uint64_t> StageEnds(const Node& root) {
   return ends;
 }
 
+// Erases the key from a mapping of the record of an earlier version, if it had the value that is in force now.
+void EraseRemoved(const RemovedKey& key, Node* root) {
+  std::string names = key.path;
+  std::ranges::replace_if(
+      names, [](char c) { return c == '.' || c == '[' || c == ']'; }, ' ');
+  std::istringstream stream(names);
+  Node* node = root;
+  std::string name, next;
+  for (stream >> name; stream >> next && node != nullptr; name = next) {
+    const bool index = node->IsList() && name.find_first_not_of("0123456789") == std::string::npos;
+    node = !index ? node->Get(name) : std::stoul(name) < node->items.size() ? &node->items[std::stoul(name)] : nullptr;
+  }
+  const Node* value = node == nullptr ? nullptr : node->Get(name);
+  if (value != nullptr && nlohmann::json(value->ToJson()) == key.meaning) node->Erase(name);
+}
+
 // On one line, as --set reads it.
 std::string ValueText(const Json& value) {
   if (value.is_structured()) return value.dump();
@@ -119,12 +137,14 @@ std::string ValueText(const Json& value) {
 
 }  // namespace
 
-std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after) {
+std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after,
+                                                  const std::vector<RemovedKey>& removed) {
   std::vector<Diagnostic> mistakes;
   Node old = ParseYaml(before, "", 0, &mistakes);
   Node now = ParseYaml(after, "", 0, &mistakes);
   if (!mistakes.empty() || !old.IsMapping() || !now.IsMapping()) return {};
   for (Node* node : {&old, &now}) node->Erase("output_dir");
+  for (const RemovedKey& key : removed) EraseRemoved(key, &old);
   std::vector<Change> changes;
   Compare(old.ToJson(), now.ToJson(), "", &changes);
   return changes;

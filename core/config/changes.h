@@ -24,9 +24,11 @@ struct Change {
 };
 
 // Returns the differences of two texts of resolved.yaml, in the order of `after`. A mapping that has lost keys, or has
-// a key that a path cannot name, is one change as a whole. output_dir is left out: a run folder may be moved. Returns
-// nothing if `before` cannot be read.
-std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after);
+// a key that a path cannot name, is one change as a whole. output_dir is left out: a run folder may be moved; so are
+// `removed` keys (PipelineConfig's) of an earlier version with the values that are in force now. Returns nothing if
+// `before` cannot be read.
+std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after,
+                                                  const std::vector<RemovedKey>& removed = {});
 
 // Keys of a pipeline whose values may differ between two steps of a run, with all below them; records of earlier steps
 // stay true. load.cc adds the key of the last stage's steps and the options that plugins mark ("x-resume").

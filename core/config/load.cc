@@ -8,14 +8,13 @@
 
 #include "base/default_plugins.h"
 #include "config/changes.h"
+#include "config/diagnostic.h"
 #include "config/emit.h"
 #include "config/experiment.h"
 #include "config/merge.h"
 #include "config/node.h"
-#include "config/pipeline_schema.h"
-#include "config/places.h"
-#include "config/problem_lists.h"
-#include "config/read.h"
+#include "config/pipeline_keys.h"
+#include "config/problems.h"
 #include "prompt/template.h"
 
 namespace kgrpo {
@@ -59,7 +58,7 @@ class Loader {
     if (!readable) Finish();
     CheckAgainstSchema(root_, SchemaWithReadKeys(), "", &diagnostics_);
     CheckPresent();
-    FillDefaults(PipelineSchema(), &root_);
+    FillDefaults(PipelineSchema(), &root_, "", &removed_);
     FillNames();
     for (Role role : request_.roles)
       ForEachChoice(role, [&](Node* choice, const std::string& path) { CheckChoice(role, choice, path); });
@@ -77,6 +76,7 @@ class Loader {
     PipelineConfig config = ReadPipeline(root_);
     config.option_places = OptionPlaces();
     config.may_change = std::move(may_change_);
+    config.removed = std::move(removed_);
     config.inputs = std::move(inputs_);
     AddOwnInputs(&config);
     config.origins_yaml =
@@ -202,7 +202,7 @@ class Loader {
     try {
       RequireUsableSchema(schema);
       CheckAgainstSchema(options->value, schema, path + ".options", &diagnostics_);
-      FillDefaults(schema, &options->value);
+      FillDefaults(schema, &options->value, path + ".options", &removed_);
       AddInputs(schema, options->value, path + ".options");
     } catch (const Error& error) {
       Report(plugin->at, path + ".plugin",
@@ -233,7 +233,7 @@ class Loader {
     }
   }
 
-  // Those of the host's own keys.
+  // Adds the inputs that the host's own keys name.
   static void AddOwnInputs(PipelineConfig* config) {
     for (const auto* folders : {&config->train_problems, &config->heldout_problems}) {
       for (const std::string& folder : *folders)
@@ -392,6 +392,7 @@ class Loader {
   std::set<std::string> unreadable_;  // paths of what reading refused: the first unreadable_count_ diagnostics
   size_t unreadable_count_ = 0;
   std::vector<Input> inputs_;
+  std::vector<RemovedKey> removed_;
   std::vector<std::string> may_change_ = KeysThatMayChange();
   std::set<std::string> unplaced_keys_;  // paths of unknown keys that SuggestOptions found a place for
 };

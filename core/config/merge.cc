@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "config/refuse_keys.h"
+#include "config/hidden_keys.h"
 
 namespace kgrpo {
 namespace {

@@ -50,6 +50,12 @@ struct Node::Member {
   Node value;
 };
 
+// A key that a schema lists as removed, where a mapping could have it.
+struct RemovedKey {
+  std::string path;        // "trainer[0].demonstrations.min_gain"
+  nlohmann::json meaning;  // the value in force now
+};
+
 // Parses one YAML document (YAML 1.2's core schema: yes, no, on and off are text). `file` and `rank` go into the
 // positions. Mistakes (syntax, keys written twice, values that JSON cannot express) are appended to *diagnostics; what
 // could be read is returned all the same.

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "config/diagnostic.h"
 #include "config/node.h"
-#include "config/places.h"
 
 namespace kgrpo {
 namespace {

@@ -13,6 +13,8 @@
 
 #include <nlohmann/json.hpp>  // nlohmann::json: options as plugins receive them
 
+#include "config/node.h"
+
 namespace kgrpo {
 
 // A part of the pipeline: `{plugin: NAME or path, options: {...}}`.
@@ -32,10 +34,6 @@ inline constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from:
 // Rounds of other runs that a stage imitates.
 struct DemonstrationConfig {
   std::vector<std::string> from;  // folders of runs, "output_dir": this one; empty: the stage collects some
-  // Imitate at each recorded kernel the suggestion that led from it to the fastest kernel; else each suggestion that
-  // gained enough.
-  bool best_of_group = true;
-  double min_gain = 1.05;  // the kernel's speed over that of the kernel that it was made from, at least
 };
 
 // One entry of `trainer:`; a single mapping is a list of one.
@@ -85,9 +83,6 @@ struct LoopConfig {
   SamplingConfig sampling;
   CoderFailure on_coder_failure = CoderFailure::kDrop;
   Advance advance = Advance::kAlways;
-  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of evaluations serves; true
-  // draws them anew for every kernel.
-  bool fresh_inputs = false;
   // With several ranks: how long one rank may be in one call of a plugin while others wait for it; 0: for ever.
   uint32_t hang_seconds = 600;
   ReplayConfig replay;
@@ -99,7 +94,6 @@ struct PromptConfig {
   std::string user;
   std::optional<bool> enable_thinking;  // unset: as the template has it
   uint64_t max_tokens = 0;              // limit of a prompt; 0: the context without a completion
-  uint32_t best_rounds = 3;             // in the variable `best`
 };
 
 struct CheckpointConfig {
@@ -154,9 +148,10 @@ struct PipelineConfig {
   std::map<std::string, std::string> option_places;
   // Keys whose values may differ between two steps of a run, with all below them: "reward", "trainer[1].options.beta".
   std::vector<std::string> may_change;
-  std::vector<Input> inputs;  // load.cc's, and the plugins' libraries (cli/session.cc)
-  std::string origins_yaml;   // resolved_yaml with a comment behind each value: where it came from
-  std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
+  std::vector<RemovedKey> removed;  // keys that a record of an earlier version may have
+  std::vector<Input> inputs;        // load.cc's, and the plugins' libraries (cli/session.cc)
+  std::string origins_yaml;         // resolved_yaml with a comment behind each value: where it came from
+  std::string resolved_yaml;        // the whole file with `extends` and `--set` applied and every default filled in
 };
 
 }  // namespace kgrpo

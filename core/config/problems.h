@@ -1,10 +1,13 @@
-// From the patterns under `problems:`, and from arguments of commands, to folders. Used by problem_lists.cc and the
+// From the patterns under `problems:`, and from arguments of commands, to folders. Used by load.cc and the
 // commands.
 #ifndef KGRPO_CONFIG_PROBLEMS_H
 #define KGRPO_CONFIG_PROBLEMS_H
 
 #include <string>
 #include <vector>
+
+#include "config/diagnostic.h"
+#include "config/node.h"
 
 namespace kgrpo {
 
@@ -24,6 +27,11 @@ bool HoldsProblemYaml(const std::string& folder);
 // problem folders in it is returned as it is, for the evaluator to open. Throws kgrpo::Error where `given` names no
 // folder.
 std::vector<std::string> ProblemFolders(const std::string& given);
+
+// Replaces patterns with folders. A folder may be in one list only; the patterns of a list do not match a folder that
+// the other list names outright. Equal folder names and an empty list that is needed are mistakes. Mistakes are
+// appended to *diagnostics, which holds those of the file so far.
+void ExpandProblemLists(Node* root, bool needs_train, bool needs_heldout, std::vector<Diagnostic>* diagnostics);
 
 }  // namespace kgrpo
 #endif

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <regex>
 #include <string>
 #include <utility>
 
 #include <kgrpo/support/closest.h>
-#include "config/places.h"
+#include <kgrpo/support/json_schema.h>
+#include "config/diagnostic.h"
 #include "config/schema_internal.h"
 
 namespace kgrpo {
@@ -144,8 +146,7 @@ class Checker {
       } else if (!schema.contains("additionalProperties")) {
         continue;
       } else if (schema["additionalProperties"].is_boolean()) {
-        if (!schema["additionalProperties"].get<bool>())
-          ReportUnknownKey(member, properties, JoinPath(path, member.key));
+        if (!schema["additionalProperties"].get<bool>()) ReportUnknownKey(member, schema, JoinPath(path, member.key));
       } else {
         Check(member.value, schema["additionalProperties"], JoinPath(path, member.key));
       }
@@ -166,7 +167,17 @@ class Checker {
     }
   }
 
-  void ReportUnknownKey(const Node::Member& member, const Schema& properties, const std::string& path) {
+  void ReportUnknownKey(const Node::Member& member, const Schema& schema, const std::string& path) {
+    const Schema none = Schema::object();
+    if (const Schema& removed = schema.contains(kRemovedKeyword) ? schema[kRemovedKeyword] : none;
+        removed.contains(member.key)) {
+      const Schema& key = removed[member.key];
+      const bool recorded = std::filesystem::path(member.at.file).filename() == "resolved.yaml" &&
+                            nlohmann::json(member.value.ToJson()) == nlohmann::json(key.value("const", Schema()));
+      if (!recorded) Report(member.at, path, "was removed: " + key.value("description", ""));
+      return;
+    }
+    const Schema& properties = schema.contains("properties") ? schema["properties"] : none;
     std::vector<std::string> keys;
     for (const auto& [key, value] : properties.items()) keys.push_back(key);
     std::string suggestion = Closest(member.key, keys);
@@ -196,7 +207,8 @@ class Checker {
   std::vector<Diagnostic>* diagnostics_;
 };
 
-void FillDefaultsWithin(const Schema& unresolved, const Schema& root, Node* node) {
+void FillDefaultsWithin(const Schema& unresolved, const Schema& root, const std::string& path, Node* node,
+                        std::vector<RemovedKey>* removed) {
   const Schema& schema = ResolveReference(unresolved, root);
   if (!schema.is_object()) return;
   for (const char* keyword : {"anyOf", "oneOf"}) {
@@ -205,17 +217,24 @@ void FillDefaultsWithin(const Schema& unresolved, const Schema& root, Node* node
       std::vector<Diagnostic> objections;
       Checker(root, &objections).Check(*node, branch, "");
       if (!objections.empty()) continue;
-      FillDefaultsWithin(branch, root, node);
+      FillDefaultsWithin(branch, root, path, node, removed);
       break;
     }
   }
   if (schema.contains("allOf")) {
-    for (const Schema& branch : schema["allOf"]) FillDefaultsWithin(branch, root, node);
+    for (const Schema& branch : schema["allOf"]) FillDefaultsWithin(branch, root, path, node, removed);
   }
   if (node->IsList() && schema.contains("items") && schema["items"].is_object()) {
-    for (Node& item : node->items) FillDefaultsWithin(schema["items"], root, &item);
+    for (size_t i = 0; i < node->items.size(); ++i)
+      FillDefaultsWithin(schema["items"], root, path + "[" + std::to_string(i) + "]", &node->items[i], removed);
   }
   if (!node->IsMapping() || !schema.contains("properties")) return;
+  if (schema.contains(kRemovedKeyword)) {
+    for (const auto& [key, before] : schema[kRemovedKeyword].items()) {
+      node->Erase(key);
+      if (removed != nullptr) removed->push_back({JoinPath(path, key), before.value("const", Schema())});
+    }
+  }
   std::vector<Node::Member> ordered;
   for (const auto& [key, property] : schema["properties"].items()) {
     Node::Member* member = node->Find(key);
@@ -229,7 +248,7 @@ void FillDefaultsWithin(const Schema& unresolved, const Schema& root, Node* node
     } else {
       continue;
     }
-    FillDefaultsWithin(property, root, &ordered.back().value);
+    FillDefaultsWithin(property, root, JoinPath(path, key), &ordered.back().value, removed);
   }
   for (Node::Member& member : node->members) ordered.push_back(std::move(member));
   node->members = std::move(ordered);
@@ -276,6 +295,18 @@ bool Satisfies(const nlohmann::json& value, const Schema& schema) {
   return objections.empty();
 }
 
-void FillDefaults(const Schema& schema, Node* node) { FillDefaultsWithin(schema, schema, node); }
+void FillDefaults(const Schema& schema, Node* node, const std::string& path, std::vector<RemovedKey>* removed) {
+  FillDefaultsWithin(schema, schema, path, node, removed);
+}
+
+void FillDefaultsAndCheck(const nlohmann::ordered_json& schema, const std::string& path, nlohmann::json* value) {
+  RequireUsableSchema(schema);
+  Node node = Node::FromJson(nlohmann::ordered_json(*value), {});
+  FillDefaults(schema, &node);
+  std::vector<Diagnostic> errors;
+  CheckAgainstSchema(node, schema, path, &errors);
+  if (!errors.empty()) throw ConfigError(std::move(errors));
+  *value = node.ToJson();
+}
 
 }  // namespace kgrpo

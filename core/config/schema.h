@@ -20,6 +20,10 @@ inline constexpr const char* kMayChangeKeyword = "x-resume";
 // The keyword of an option that names what the run reads: "content", or "place" where only its deletion matters.
 inline constexpr const char* kReadsKeyword = "x-reads";
 
+// The keyword of a mapping for options of earlier versions: {KEY: {"const": VALUE, "description": REASON}}. VALUE is
+// in force now. Only the resolved.yaml of an earlier run may have the key, with that value.
+inline constexpr const char* kRemovedKeyword = "x-removed";
+
 using Schema = nlohmann::ordered_json;  // in the author's order, which is the order of tables and resolved files
 
 // Appends every way in which `node` breaks the schema. `path` is the node's own path: "coder.options".
@@ -27,7 +31,10 @@ void CheckAgainstSchema(const Node& node, const Schema& schema, const std::strin
                         std::vector<Diagnostic>* diagnostics);
 
 // Adds each absent key that has a `default`, at every depth that is present, and puts keys in the schema's order.
-void FillDefaults(const Schema& schema, Node* node);
+// Erases removed keys; with `removed` it also appends all that the schema lists for these mappings. `path` is the
+// node's own.
+void FillDefaults(const Schema& schema, Node* node, const std::string& path = "",
+                  std::vector<RemovedKey>* removed = nullptr);
 
 // True if the value has no way in which it breaks the schema, which RequireUsableSchema accepts.
 bool Satisfies(const nlohmann::json& value, const Schema& schema);

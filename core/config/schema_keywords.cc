@@ -79,6 +79,7 @@ constexpr Keyword kKeywords[] = {{"$schema", IsText},
                                  {"definitions", IsNamedSchemas},
                                  {"x-seed", IsFlag},
                                  {"x-profile", IsAny},
+                                 {kRemovedKeyword, IsNamedSchemas},
                                  {kReadsKeyword, IsText},
                                  {kMayChangeKeyword, IsFlag}};
 

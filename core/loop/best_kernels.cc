@@ -1,16 +1,19 @@
 #include "loop/best_kernels.h"
 
-#include "base/keyed.h"
-#include "loop/round_faults.h"
-
 #include <kgrpo/sdk/error.h>
-
+#include <kgrpo/support/dump_json.h>
+#include <kgrpo/support/evaluation_json.h>
+#include <kgrpo/support/sha256.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <exception>
 #include <iterator>
 #include <utility>
+
+#include "base/files.h"
+#include "base/keyed.h"
+#include "loop/round_faults.h"
 
 namespace kgrpo {
 namespace {
@@ -137,6 +140,23 @@ JudgedKernels BestKernels::Finish() {
   for (const BestKernel& kernel : judged.best) best_[kernel.problem] = kernel;
   refuted_.insert(judged.refuted.begin(), judged.refuted.end());
   return judged;
+}
+
+void WriteBestKernel(const std::filesystem::path& directory, const BestKernel& kernel) {
+  const std::filesystem::path folder = directory / kernel.problem;
+  std::filesystem::create_directories(folder);
+  nlohmann::ordered_json evidence = {{"problem", kernel.problem},
+                                     {"speedup", kernel.speedup},
+                                     {"source_sha256", Sha256(kernel.source)},
+                                     {"step", kernel.step},
+                                     {"trajectory", kernel.trajectory},
+                                     {"round", kernel.round},
+                                     {"suggestions", kernel.suggestions},
+                                     {"evaluation", EvaluationToJson(kernel.evaluation)},
+                                     {"baseline", EvaluationToJson(kernel.baseline)}};
+  // evidence.json holds the source's hash: a reader can detect that the machine died between the two writes.
+  WriteFileAtomically(folder / "best.cu", kernel.source);
+  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
 }
 
 }  // namespace kgrpo

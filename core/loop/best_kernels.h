@@ -3,20 +3,21 @@
 #ifndef KGRPO_LOOP_BEST_KERNELS_H
 #define KGRPO_LOOP_BEST_KERNELS_H
 
-#include "base/worker_pool.h"
-#include "loop/problem_set.h"
-#include "plugin/parts.h"
-#include "store/records.h"
-
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/worker_pool.h"
+#include "loop/problem_set.h"
+#include "plugin/parts.h"
+#include "store/records.h"
 
 namespace kgrpo {
 
@@ -61,6 +62,9 @@ class BestKernels {
   std::map<size_t, std::vector<BestKernel>> unjudged_;  // as pending_: the evaluator failed
   std::exception_ptr failure_;
 };
+
+// Writes kernels/PROBLEM/{best.cu, evidence.json}: the kernel, with what was found about it.
+void WriteBestKernel(const std::filesystem::path& directory, const BestKernel& kernel);
 
 }  // namespace kgrpo
 #endif

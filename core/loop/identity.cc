@@ -66,7 +66,8 @@ InputDigests InputsNow(const PipelineParts& parts) {
 
 std::vector<Change> ResumedInputs(const PipelineConfig& config, const PipelineParts& parts, RunDatabase& database) {
   std::vector<Change> changed = ChangedInputs(RecordedInputs(database), InputsNow(parts));
-  const auto settings = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+  const auto settings =
+      ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml, config.removed);
   std::erase_if(changed, [&](const Change& change) {  // of another file or plugin: the change of its key tells more
     const std::string key = change.path.substr(0, change.path.find(kContent));
     return settings && std::ranges::any_of(*settings, [&](const Change& setting) { return setting.path == key; });
@@ -87,7 +88,8 @@ void WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
                        {"sha256", plugin.sha256}});
   }
   std::vector<Change> now =
-      ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml).value_or(std::vector<Change>());
+      ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml, config.removed)
+          .value_or(std::vector<Change>());
   if (resumed_after) std::ranges::copy(ResumedInputs(config, parts, database), std::back_inserter(now));
   // The record comes first: if the run is killed in between, no resume can use unrecorded values.
   database.WriteChanges(resumed_after ? ChangesUpTo(*resumed_after, now, database) : std::vector<SettingChange>(),

@@ -1,7 +1,14 @@
-// Held-out episodes during a run, and the decisions by their rewards: when the last stage ends (evaluation.patience),
-// and what the user learns about final/ (checkpoint.final). Used by loop/run.cc.
+// Held-out episodes: their plan and their figures, which tools/eval uses, too; during a run (loop/run.cc) also the
+// decisions by their rewards: when the last stage ends (evaluation.patience), and what the user learns about final/
+// (checkpoint.final).
 #ifndef KGRPO_LOOP_MEASUREMENTS_H
 #define KGRPO_LOOP_MEASUREMENTS_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/console.h"
 #include "config/pipeline.h"
@@ -13,10 +20,6 @@
 #include "plugin/parts.h"
 #include "store/database.h"
 #include "store/records.h"
-
-#include <cstdint>
-#include <optional>
-#include <string>
 
 namespace kgrpo {
 
@@ -46,6 +49,15 @@ class Measurements {
 
 // Describes the policy in final/ if checkpoint.final chose it; else empty.
 std::string FinalText(const PipelineConfig& config, const FinalModel& final);
+
+// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control an episode gets
+// the prompts of one on another problem, drawn anew for each episode number: see DrawOtherProblems. `step` keys the
+// random streams: two policies evaluated at the same step use the same streams.
+RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
+                              uint64_t episodes, const Suggester& suggester);
+
+// reward, best-of-episode speedup and rates, named "heldout/...".
+MetricMap HeldoutMetrics(const std::vector<TrajectoryRecord>& trajectories);
 
 }  // namespace kgrpo
 #endif

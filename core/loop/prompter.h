@@ -1,16 +1,19 @@
-// Prompts of rounds, as rollouts (loop/rollout.h) and searches (tools/optimize) send them to the policy.
+// Prompts of rounds, as rollouts (loop/rollout.h) and searches (tools/optimize) send them to the policy, and the check
+// that a run's prompts fit the policy's context and its completions can end (loop/run_problems.cc).
 #ifndef KGRPO_LOOP_PROMPTER_H
 #define KGRPO_LOOP_PROMPTER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "config/pipeline.h"
 #include "loop/trajectory.h"
 #include "plugin/instances.h"
+#include "prompt/state.h"
 #include "prompt/template.h"
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace kgrpo {
 
@@ -45,6 +48,13 @@ class Prompter {
   size_t room_ = 0;
   size_t encoded_ = 0, shortened_ = 0, too_long_ = 0;
 };
+
+// Result for the longest first-round prompt. Later rounds have longer prompts where kernels grow.
+struct ContextRoom {
+  std::string mistake;  // there is no room for a completion, or no token that could end one: the run would end there
+  std::string warning;  // there is less than max_new_tokens, or completions end in no other way
+};
+ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::span<const PromptState> first_rounds);
 
 }  // namespace kgrpo
 #endif

@@ -1,4 +1,4 @@
-// The ranks of a run, as the loop sees them: rank 0 leads, the others follow (loop/follower.h). The leader runs the
+// The ranks of a run, as the loop sees them: rank 0 leads, the others follow (cli/open_run.cc). The leader runs the
 // loop of loop/run.h as if it were alone. It gives orders for shared work: a share of a rollout, an update, a
 // checkpoint to load. The leader alone makes decisions and writes to disk.
 //

@@ -16,6 +16,9 @@
 namespace kgrpo {
 namespace {
 
+// A suggestion is imitated if it made its kernel at least so many times as fast.
+constexpr double kMinGain = 1.05;
+
 std::string KeyOf(const std::string& problem, const std::string& kernel) { return problem + '\n' + kernel; }
 
 // True for a round of an earlier version whose kernel a cheaper evaluator decided (`screen`): its time is an estimate.
@@ -36,7 +39,8 @@ class Source {
  public:
   Source(RunDatabase& database, const PipelineConfig& config, const InputDigests& inputs)
       : ours_(inputs), theirs_(RecordedInputs(database)), changes_(database.ReadChanges()) {
-    const auto changed = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+    const auto changed =
+        ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml, config.removed);
     for (const Change& change : changed.value_or(std::vector<Change>())) {
       if (change.path.starts_with("evaluator") && !MayChangeOnResume(change.path, config.may_change))
         evaluator_ = "evaluator (" + change.path + ")";
@@ -72,7 +76,7 @@ class Source {
   InputDigests ours_, theirs_;
   std::vector<SettingChange> changes_;
   std::map<std::string, std::string> sources_;  // each problem's starting kernel; older records have no digest
-  std::string evaluator_;                       // what differs between the evaluators; empty: nothing
+  std::string evaluator_;                       // names the difference between the evaluators; empty: none
 };
 
 // The answer was paid for by the run that recorded it.
@@ -151,7 +155,7 @@ const RoundRecord* RecordedRounds::Find(const std::string& problem, const std::s
   return round == node->second.by_suggestion.end() ? nullptr : round->second;
 }
 
-std::vector<TrajectoryRecord> RecordedRounds::ToImitate(const DemonstrationConfig& config) const {
+std::vector<TrajectoryRecord> RecordedRounds::ToImitate() const {
   std::vector<TrajectoryRecord> imitated;
   for (const TrajectoryRecord& trajectory : trajectories_) {
     TrajectoryRecord chosen = trajectory;
@@ -159,8 +163,8 @@ std::vector<TrajectoryRecord> RecordedRounds::ToImitate(const DemonstrationConfi
     chosen.rounds_done.clear();
     for (const RoundRecord& state : trajectory.rounds_done) {
       const Node& node = nodes_.at(KeyOf(trajectory.problem_name, state.code_b));
-      const RoundRecord* shown = config.best_of_group ? node.fastest : &state;
-      if (shown == nullptr || shown->speedup < config.min_gain * node.speedup || shown->speedup == 0) continue;
+      const RoundRecord* shown = node.fastest;
+      if (shown == nullptr || shown->speedup < kMinGain * node.speedup || shown->speedup == 0) continue;
       RoundRecord& round = chosen.rounds_done.emplace_back(*shown);
       round.round = state.round;
       round.messages = state.messages;
@@ -175,7 +179,8 @@ std::vector<TrajectoryRecord> RecordedRounds::ToImitate(const DemonstrationConfi
   if (imitated.empty()) {
     throw Error(KGRPO_ERROR_INVALID,
                 "demonstrations.from: none of the " + std::to_string(rounds_) +
-                    " recorded rounds on this pipeline's training problems gained demonstrations.min_gain" + LeftOut());
+                    " recorded rounds on this pipeline's training problems made its kernel 1.05 times as fast" +
+                    LeftOut());
   }
   return imitated;
 }
@@ -194,12 +199,11 @@ void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConf
 
 ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, uint64_t first_step,
                                   const ProblemSet& problems, const PipelineParts& parts) {
-  const DemonstrationConfig& demonstrations = config.stages.at(stage).demonstrations;
-  std::vector<std::string> runs = demonstrations.from;
+  std::vector<std::string> runs = config.stages.at(stage).demonstrations.from;
   std::ranges::replace(runs, kOwnRun, config.output_dir);
   RequireSamePrompts(runs, config);
   const RecordedRounds recorded(runs, problems, config, parts.inputs, first_step);
-  ImitatedRounds imitated = {recorded.ToImitate(demonstrations), 0, recorded.size(), recorded.LeftOut()};
+  ImitatedRounds imitated = {recorded.ToImitate(), 0, recorded.size(), recorded.LeftOut()};
   const Policy& policy = *parts.policy;
   const Prompter prompter(config, &policy);
   for (TrajectoryRecord& trajectory : imitated.trajectories) {
@@ -208,7 +212,7 @@ ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, ui
       round.completion_ids = policy.EncodeCompletion(round.suggestion);
     }
     std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
-      // What was cut off would be taught to end there.
+      // A truncated suggestion would be taught to end there.
       return round.truncated || round.prompt_ids.size() > prompter.room() ||
              round.completion_ids.size() > config.loop.sampling.max_new_tokens;
     });

@@ -36,10 +36,10 @@ class RecordedRounds {
   // is none. Suggestions are compared by SuggestionText.
   const RoundRecord* Find(const std::string& problem, const std::string& kernel, const std::string& suggestion) const;
 
-  // Returns each recorded state (prompt and kernels) with the suggestion to imitate there and its result, if that made
-  // the kernel at least config.min_gain times as fast. Token ids are empty, `problem` is this run's index.
-  // Throws KGRPO_ERROR_INVALID if there is none.
-  std::vector<TrajectoryRecord> ToImitate(const DemonstrationConfig& config) const;
+  // Returns each recorded state (prompt and kernels) with the suggestion that led from its kernel to the fastest one
+  // and its result, if that is a gain of 5%. Token ids are empty, `problem` is this run's index. Throws
+  // KGRPO_ERROR_INVALID if there is none.
+  std::vector<TrajectoryRecord> ToImitate() const;
 
  private:
   // A kernel of a problem.

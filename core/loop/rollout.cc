@@ -3,8 +3,8 @@
 #include "base/keyed.h"
 #include "loop/prompter.h"
 #include "loop/rounds_in_flight.h"
-#include "loop/stopwatch.h"
 #include "loop/wire.h"
+#include "plugin/parts.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>

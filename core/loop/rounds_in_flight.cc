@@ -23,14 +23,8 @@ kgrpo_sampling SamplingOf(const SamplingConfig& config) {
   return sampling;
 }
 
-namespace {
-
-std::string InputsStream(const std::string& problem) { return "inputs/" + problem; }
-
-}  // namespace
-
 uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem) {
-  return Keyed(run_seed, InputsStream(problem), {}, 0);
+  return Keyed(run_seed, "inputs/" + problem, {}, 0);
 }
 
 RoundsInFlight::RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool,
@@ -310,14 +304,8 @@ void RoundsInFlight::Judge(Slot& slot) {
   RoundRecord& round = slot.round;
   if (round.answer.outcome != KGRPO_CODER_OK) return Score(slot);
   round.unchanged = round.answer.source == round.code_b;
-  const uint64_t number = slot.trajectory.record().trajectory;
-  const std::string& problem = slot.trajectory.problem().name;
-  const bool fresh_inputs = config_.loop.fresh_inputs;
-  round.evaluation_seed = fresh_inputs
-                              ? Keyed(config_.seed, InputsStream(problem),
-                                      {static_cast<uint64_t>(purpose_), slot.rollout.step, number, round.round}, 0)
-                              : SharedInputsSeed(config_.seed, problem);
-  if (round.unchanged && !fresh_inputs) {
+  round.evaluation_seed = SharedInputsSeed(config_.seed, slot.trajectory.problem().name);
+  if (round.unchanged) {
     round.evaluation = slot.trajectory.current();
     return Score(slot);
   }

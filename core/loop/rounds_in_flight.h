@@ -11,7 +11,6 @@
 #include "config/pipeline.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
-#include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "plugin/parts.h"
 #include "store/records.h"
@@ -32,7 +31,8 @@ namespace kgrpo {
 // The sampling of a pipeline, as a policy takes it.
 kgrpo_sampling SamplingOf(const SamplingConfig& config);
 
-// Seed of a problem's secret inputs where all kernels are judged on the same ones (loop.fresh_inputs: false).
+// Seed of a problem's secret inputs: all of a run's kernels get the same ones, so that their times compare and repeats
+// are cached.
 uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem);
 
 class RoundsInFlight {

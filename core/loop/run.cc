@@ -12,11 +12,10 @@
 #include "loop/observers.h"
 #include "loop/round_faults.h"
 #include "loop/stage.h"
-#include "loop/stopwatch.h"
 #include "loop/summary.h"
 #include "loop/trajectory.h"
+#include "plugin/parts.h"
 #include "store/database.h"
-#include "store/kernels.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>

@@ -1,5 +1,5 @@
 // Checks of a run that its file's schema cannot express: rules over two keys, or over what the plugins offer. Used by
-// cli/plan.cc before a run has a folder, and by cli/variant_check.cc.
+// cli/open_run.cc before a run has a folder, and by cli/variant_check.cc.
 #ifndef KGRPO_LOOP_RUN_CONFIG_H
 #define KGRPO_LOOP_RUN_CONFIG_H
 

@@ -1,7 +1,7 @@
 #include "loop/run_problems.h"
 
 #include "config/changes.h"
-#include "loop/context_room.h"
+#include "loop/prompter.h"
 #include "loop/recorded_rounds.h"
 #include "loop/run_config.h"
 #include "loop/trajectory.h"
@@ -45,7 +45,8 @@ void RequireImitable(const PipelineConfig& config, const ProblemSet& train, cons
   const RunProgress progress = std::filesystem::exists(own) ? ReadProgress(own) : RunProgress{.is_empty = true};
   if (!progress.is_foreign && !progress.is_empty) {
     RunDatabase database = RunDatabase::ToRead(own);
-    const auto changes = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+    const auto changes =
+        ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml, config.removed);
     const bool other = changes && std::ranges::any_of(*changes, [](const Change& change) {
                          return change.path.find(".demonstrations") != std::string::npos;
                        });  // a run that a new one overwrites

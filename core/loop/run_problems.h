@@ -1,5 +1,5 @@
-// A run's problems, opened and checked before its folder is touched. Made by cli/plan.cc, for loop/run.h and for the
-// command `check`.
+// A run's problems, opened and checked before its folder is touched. Made by cli/open_run.cc, for loop/run.h and for
+// the command `check`.
 #ifndef KGRPO_LOOP_RUN_PROBLEMS_H
 #define KGRPO_LOOP_RUN_PROBLEMS_H
 

@@ -6,9 +6,9 @@
 #include "loop/ranks.h"
 #include "loop/recorded_rounds.h"
 #include "loop/samples.h"
-#include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "loop/wire.h"
+#include "plugin/parts.h"
 
 #include <kgrpo/sdk/error.h>
 

@@ -5,10 +5,10 @@
 
 #include "base/console.h"
 #include "config/pipeline.h"
-#include "loop/demonstrations.h"
 #include "loop/metrics.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
+#include "loop/samples.h"
 #include "plugin/parts.h"
 #include "store/database.h"
 #include "store/records.h"

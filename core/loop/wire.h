@@ -31,7 +31,7 @@ struct OwnedSamples {
 nlohmann::ordered_json SamplesToJson(std::span<const kgrpo_sample> samples);
 OwnedSamples SamplesFromJson(const nlohmann::ordered_json& json);
 
-// The orders of the leader; loop/follower.h carries them out.
+// The orders of the leader; cli/open_run.cc carries them out.
 nlohmann::ordered_json LoadOrder(kgrpo_policy_copy copy, const std::filesystem::path& folder);
 nlohmann::ordered_json BeginOrder(size_t stage, bool freeze);
 nlohmann::ordered_json RestoreOrder(size_t stage, const std::filesystem::path& state);

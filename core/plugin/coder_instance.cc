@@ -68,8 +68,8 @@ std::vector<std::string> Coder::Suggestions() const {
   std::vector<std::string> suggestions;
   if (!has_suggestions()) return suggestions;
   const PluginCall call = Calling("suggestions");
-  Receiver receiver{Carrier(), [&](std::string_view text) { suggestions.emplace_back(text); }};
-  receiver.carrier.Finish(api()->suggestions(raw(), TextSink(receiver)));
+  Receiver receiver{Carrier(), [&](kgrpo_str text) { suggestions.emplace_back(View(text)); }};
+  receiver.carrier.Finish(api()->suggestions(raw(), SinkOf(&kgrpo_text_sink::put, receiver)));
   return suggestions;
 }
 

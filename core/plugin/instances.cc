@@ -9,64 +9,38 @@
 #include <limits>
 #include <string>
 
+#include "base/role.h"
 #include "plugin/sinks.h"
 
 namespace kgrpo {
 namespace {
 
 template <typename Interface>
-struct Released;  // the size of an interface's first release, its id, and the role's name
+constexpr Role kRoleOf = Role::kPolicy;
 template <>
-struct Released<kgrpo_policy_interface> {
-  static constexpr size_t kSize = KGRPO_POLICY_INTERFACE_SIZE_1;
-  static constexpr const char* kId = KGRPO_POLICY_INTERFACE;
-  static constexpr const char* kRole = "policy";
-};
+constexpr Role kRoleOf<kgrpo_coder_interface> = Role::kCoder;
 template <>
-struct Released<kgrpo_coder_interface> {
-  static constexpr size_t kSize = KGRPO_CODER_INTERFACE_SIZE_1;
-  static constexpr const char* kId = KGRPO_CODER_INTERFACE;
-  static constexpr const char* kRole = "coder";
-};
+constexpr Role kRoleOf<kgrpo_evaluator_interface> = Role::kEvaluator;
 template <>
-struct Released<kgrpo_evaluator_interface> {
-  static constexpr size_t kSize = KGRPO_EVALUATOR_INTERFACE_SIZE_1;
-  static constexpr const char* kId = KGRPO_EVALUATOR_INTERFACE;
-  static constexpr const char* kRole = "evaluator";
-};
+constexpr Role kRoleOf<kgrpo_reward_interface> = Role::kReward;
 template <>
-struct Released<kgrpo_reward_interface> {
-  static constexpr size_t kSize = KGRPO_REWARD_INTERFACE_SIZE_1;
-  static constexpr const char* kId = KGRPO_REWARD_INTERFACE;
-  static constexpr const char* kRole = "reward";
-};
+constexpr Role kRoleOf<kgrpo_trainer_interface> = Role::kTrainer;
 template <>
-struct Released<kgrpo_trainer_interface> {
-  static constexpr size_t kSize = KGRPO_TRAINER_INTERFACE_SIZE_1;
-  static constexpr const char* kId = KGRPO_TRAINER_INTERFACE;
-  static constexpr const char* kRole = "trainer";
-};
-
-template <>
-struct Released<kgrpo_observer_interface> {
-  static constexpr size_t kSize = KGRPO_OBSERVER_INTERFACE_SIZE_1;
-  static constexpr const char* kId = KGRPO_OBSERVER_INTERFACE;
-  static constexpr const char* kRole = "observer";
-};
+constexpr Role kRoleOf<kgrpo_observer_interface> = Role::kObserver;
 
 // `whose` begins the message about an evaluation that breaks the contract: "evaluator_x: problem vector_add".
 template <typename Call>
 Evaluation CollectEvaluation(const std::string& whose, Call call) {
   std::optional<Evaluation> collected;
-  Receiver receiver{Carrier(), [&](const kgrpo_evaluation& c) {
+  Receiver receiver{Carrier(), [&](const kgrpo_evaluation* c) {
                       if (collected) throw Error(KGRPO_ERROR_INTERNAL, whose + ": two evaluations of one kernel");
                       try {
-                        collected = Evaluation::FromC(c);
+                        collected = Evaluation::FromC(*c);
                       } catch (const Error& error) {
                         throw Error(error.code(), whose + ": " + error.what());
                       }
                     }};
-  receiver.carrier.Finish(call(EvaluationSink(receiver)));
+  receiver.carrier.Finish(call(SinkOf(&kgrpo_evaluation_sink::put, receiver)));
   if (!collected) throw Error(KGRPO_ERROR_INTERNAL, whose + ": success without an evaluation");
   return *std::move(collected);
 }
@@ -75,11 +49,12 @@ Evaluation CollectEvaluation(const std::string& whose, Call call) {
 
 template <typename Interface, typename Object>
 Instance<Interface, Object>::Instance(const Interface* api, const kgrpo_host* host, const nlohmann::json& options)
-    : api_(api), plugin_(PluginOfTable(api, Released<Interface>::kRole)) {
-  if (api->struct_size < Released<Interface>::kSize) {
+    : api_(api), plugin_(PluginOfTable(api, RoleName(kRoleOf<Interface>))) {
+  constexpr Role kRole = kRoleOf<Interface>;
+  if (api->struct_size < RoleInterfaceSize(kRole)) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
-                std::string("the table of ") + Released<Interface>::kId + " has struct_size " +
-                    std::to_string(api->struct_size) + ", below " + std::to_string(Released<Interface>::kSize) +
+                std::string("the table of ") + RoleInterface(kRole) + " has struct_size " +
+                    std::to_string(api->struct_size) + ", below " + std::to_string(RoleInterfaceSize(kRole)) +
                     ", that of its first release: rebuild the plugin with the headers of this host");
   }
   const std::string text = options.dump();
@@ -87,7 +62,7 @@ Instance<Interface, Object>::Instance(const Interface* api, const kgrpo_host* ho
   Check(api_->create(host, Str(text), &raw_));
   if (raw_ == nullptr) {
     throw Error(KGRPO_ERROR_INTERNAL,
-                std::string("create of ") + Released<Interface>::kId + " reported success but made no instance");
+                std::string("create of ") + RoleInterface(kRole) + " reported success but made no instance");
   }
 }
 
@@ -205,8 +180,9 @@ std::optional<Evaluator::BoundComparison> Evaluator::ExplainBound(const Problem&
   const EvaluationView view = candidate.ToC();
   const PluginCall call = Calling("explain_bound");
   comparison.json = CollectText([&](kgrpo_text_sink json) {
-    Receiver receiver{Carrier(), [&](std::string_view text) { comparison.text += text; }};
-    kgrpo_error* error = tools.explain_bound(raw(), problem.raw(), view.c(), TextSink(receiver), json);
+    Receiver receiver{Carrier(), [&](kgrpo_str text) { comparison.text += View(text); }};
+    kgrpo_error* error =
+        tools.explain_bound(raw(), problem.raw(), view.c(), SinkOf(&kgrpo_text_sink::put, receiver), json);
     receiver.carrier.Finish(error);
     return static_cast<kgrpo_error*>(nullptr);
   });
@@ -220,12 +196,13 @@ std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem
   const kgrpo_evaluator_tools& tools = Tools();
   if (tools.check_problem == nullptr) return std::nullopt;
   std::vector<ProblemFinding> findings;
-  Receiver receiver{Carrier(), [&](const kgrpo_problem_finding& finding) {
-                      RequireSize(finding.struct_size, KGRPO_PROBLEM_FINDING_SIZE_1, "kgrpo_problem_finding");
-                      findings.push_back({Copy(finding.code), Copy(finding.sentence), Copy(finding.advice)});
+  Receiver receiver{Carrier(), [&](const kgrpo_problem_finding* finding) {
+                      RequireSize(finding->struct_size, KGRPO_PROBLEM_FINDING_SIZE_1, "kgrpo_problem_finding");
+                      findings.push_back({Copy(finding->code), Copy(finding->sentence), Copy(finding->advice)});
                     }};
   const PluginCall call = Calling("check_problem");
-  receiver.carrier.Finish(tools.check_problem(raw(), problem.raw(), FindingSink(receiver)));
+  receiver.carrier.Finish(
+      tools.check_problem(raw(), problem.raw(), SinkOf(&kgrpo_problem_finding_sink::put, receiver)));
   return findings;
 }
 
@@ -245,14 +222,9 @@ double RequireFinite(double score, const std::string& plugin, const char* what) 
 Reward::Scored Reward::Score(const kgrpo_reward_request& request) const {
   Scored scored;
   Receiver receiver{Carrier(), [&](kgrpo_metric part) { scored.parts.push_back(Metric::FromC(part)); }};
-  using R = decltype(receiver);
-  const kgrpo_metric_sink sink = {&receiver, [](void* context, kgrpo_metric part) {
-                                    auto* self = static_cast<R*>(context);
-                                    self->carrier.Run([&] { self->receive(part); });
-                                  }};
   double score = std::numeric_limits<double>::quiet_NaN();  // so that a reward that sets nothing is detected
   const PluginCall call = Calling("score");
-  receiver.carrier.Finish(api()->score(raw(), &request, sink, &score));
+  receiver.carrier.Finish(api()->score(raw(), &request, SinkOf(&kgrpo_metric_sink::add, receiver), &score));
   scored.score = RequireFinite(score, plugin_name(), "score");
   return scored;
 }

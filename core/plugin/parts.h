@@ -4,13 +4,15 @@
 #define KGRPO_PLUGIN_PARTS_H
 
 #include <kgrpo/support/metric_registry.h>
-#include "plugin/instances.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "plugin/instances.h"
 
 namespace kgrpo {
 
@@ -50,6 +52,28 @@ struct PipelineParts {
   std::function<double()> seconds_waited = [] { return 0.0; };
   std::function<double()> all_seconds_waited = [] { return 0.0; };
   std::function<std::map<std::string, double>()> take_metrics = [] { return std::map<std::string, double>(); };
+};
+
+// Wall-clock seconds since construction.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Splits the time since construction, on the calling thread, into work and waiting for a device.
+class CallTime {
+ public:
+  explicit CallTime(const PipelineParts& parts) : parts_(parts), waited_before_(parts.seconds_waited()) {}
+  double waited() const { return parts_.seconds_waited() - waited_before_; }
+  double worked() const { return watch_.seconds() - waited(); }
+
+ private:
+  const PipelineParts& parts_;
+  double waited_before_;
+  Stopwatch watch_;
 };
 
 }  // namespace kgrpo

@@ -3,16 +3,13 @@
 #ifndef KGRPO_PLUGIN_SINKS_H
 #define KGRPO_PLUGIN_SINKS_H
 
-#include <kgrpo/draft/evaluator_tools.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
 #include <cstdint>
 #include <exception>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace kgrpo {
@@ -40,7 +37,7 @@ class Carrier {
   std::exception_ptr thrown_;
 };
 
-// A sink that hands what is pushed to `receive`.
+// `receive` gets all that is pushed, with the arguments of the sink's function.
 template <typename Receive>
 struct Receiver {
   Carrier carrier;
@@ -49,35 +46,12 @@ struct Receiver {
 template <typename Receive>
 Receiver(Carrier, Receive) -> Receiver<Receive>;
 
-template <typename R>
-kgrpo_text_sink TextSink(R& receiver) {
-  return {&receiver, [](void* context, kgrpo_str text) {
+// The sink of C, {context, function}, whose function passes its arguments to the receiver.
+template <typename Sink, typename R, typename... Pushed>
+Sink SinkOf(void (*Sink::*)(void*, Pushed...), R& receiver) {
+  return {&receiver, [](void* context, Pushed... pushed) {
             auto* self = static_cast<R*>(context);
-            self->carrier.Run([&] { self->receive(View(text)); });
-          }};
-}
-
-template <typename R>
-kgrpo_token_sink TokenSink(R& receiver) {
-  return {&receiver, [](void* context, const int32_t* ids, size_t count) {
-            auto* self = static_cast<R*>(context);
-            self->carrier.Run([&] { self->receive(std::span(ids, count)); });
-          }};
-}
-
-template <typename R>
-kgrpo_evaluation_sink EvaluationSink(R& receiver) {
-  return {&receiver, [](void* context, const kgrpo_evaluation* evaluation) {
-            auto* self = static_cast<R*>(context);
-            self->carrier.Run([&] { self->receive(*evaluation); });
-          }};
-}
-
-template <typename R>
-kgrpo_problem_finding_sink FindingSink(R& receiver) {
-  return {&receiver, [](void* context, const kgrpo_problem_finding* finding) {
-            auto* self = static_cast<R*>(context);
-            self->carrier.Run([&] { self->receive(*finding); });
+            self->carrier.Run([&] { self->receive(pushed...); });
           }};
 }
 
@@ -85,8 +59,8 @@ kgrpo_problem_finding_sink FindingSink(R& receiver) {
 template <typename Call>
 std::string CollectText(Call call) {
   std::string collected;
-  Receiver receiver{Carrier(), [&](std::string_view text) { collected += text; }};
-  receiver.carrier.Finish(call(TextSink(receiver)));
+  Receiver receiver{Carrier(), [&](kgrpo_str text) { collected += View(text); }};
+  receiver.carrier.Finish(call(SinkOf(&kgrpo_text_sink::put, receiver)));
   return collected;
 }
 
@@ -94,8 +68,8 @@ template <typename Call>
 std::vector<int32_t> CollectTokens(Call call) {
   std::vector<int32_t> collected;
   Receiver receiver{Carrier(),
-                    [&](std::span<const int32_t> ids) { collected.insert(collected.end(), ids.begin(), ids.end()); }};
-  receiver.carrier.Finish(call(TokenSink(receiver)));
+                    [&](const int32_t* ids, size_t count) { collected.insert(collected.end(), ids, ids + count); }};
+  receiver.carrier.Finish(call(SinkOf(&kgrpo_token_sink::put, receiver)));
   return collected;
 }
 

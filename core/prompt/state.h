@@ -36,7 +36,7 @@ struct PromptState {
   uint32_t rounds = 1;
   std::vector<PromptRound> history;         // oldest first
   size_t history_from = 0;                  // rounds of it that `history` leaves out, from the oldest
-  size_t best_rounds = 0;                   // rounds that `best` has, at most
+  size_t best_rounds = 3;                   // rounds that `best` has, at most
   Evaluation current;                       // evaluation of code_b
   const MetricRegistry* metrics = nullptr;  // declarations of the metrics; null: none
 };

@@ -36,5 +36,8 @@ class PromptTemplate {
   std::unique_ptr<Compiled> compiled_;
 };
 
+// The root: a record of all top-level variables.
+const Variable& PromptVariables();
+
 }  // namespace kgrpo
 #endif

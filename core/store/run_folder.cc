@@ -101,11 +101,12 @@ bool IsLocked(const fs::path& path) {
 }
 
 // Differences of the new configuration from that of the run in the folder; nothing where that one cannot be read.
-std::optional<std::vector<Change>> ChangesOf(const fs::path& path, const std::string& resolved_yaml) {
+std::optional<std::vector<Change>> ChangesOf(const fs::path& path, const std::string& resolved_yaml,
+                                             const std::vector<RemovedKey>& removed) {
   if (!fs::exists(path / "resolved.yaml")) return {};
   const std::string before = ReadFile(path / "resolved.yaml");
   if (before == resolved_yaml) return std::vector<Change>();
-  return ChangesBetween(before, resolved_yaml);
+  return ChangesBetween(before, resolved_yaml, removed);
 }
 
 void PutBackEarlierArtifacts(const fs::path& path) {
@@ -148,7 +149,8 @@ std::string RunFolder::WhyKept(const fs::path& path, const std::vector<Input>& i
 }
 
 std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved_yaml,
-                               const std::vector<std::string>& may_change, const std::vector<Input>& inputs) {
+                               const std::vector<std::string>& may_change, const std::vector<Input>& inputs,
+                               const std::vector<RemovedKey>& removed) {
   const std::string there = "output_dir " + path.string() + " ";
   if (const std::string reason = WhyNotWritable(path); !reason.empty()) {
     return there + "cannot be written (" + reason + "): name another folder (--set output_dir=...)";
@@ -180,7 +182,7 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   if (progress.steps == 0 && !HoldsCheckpoints(path)) return "";
   if (progress.is_empty) return there + "holds a run that cannot be read: " + WhyNoRecord(path);
   const std::string resume = "kgrpo-host resume " + path.string();
-  const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
+  const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml, removed);
   const bool ahead = changes && AreAhead(resolved_yaml, *changes, progress.steps);
   const std::string settings = ahead ? ResumeSettingsFor(*changes, may_change) : "";
   const auto sets_steps = [](const Change& change) {

@@ -34,9 +34,10 @@ class RunFolder {
   // to do. "" if the run may: the folder is absent or empty, or holds what is left of a run that failed before its
   // first step.
   // `may_change`: PipelineConfig's. Without it the reason never advises to `resume` with the changes. `inputs`: those
-  // of the new run, which may not use a folder that holds one of them.
+  // of the new run, which may not use a folder that holds one of them. `removed`: PipelineConfig's.
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml,
-                             const std::vector<std::string>& may_change = {}, const std::vector<Input>& inputs = {});
+                             const std::vector<std::string>& may_change = {}, const std::vector<Input>& inputs = {},
+                             const std::vector<RemovedKey>& removed = {});
   // Returns why a new run may not delete the run in the folder: it reads from it. "" if it does not.
   static std::string WhyKept(const std::filesystem::path& path, const std::vector<Input>& inputs);
   // True for a name that a run writes, and which --overwrite therefore deletes.

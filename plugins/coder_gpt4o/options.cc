@@ -132,8 +132,6 @@ class OptionsReader {
       options_.seed_of_sample = seed == "sample";
       if (!options_.seed_of_sample) Refuse("seed", "expected an integer, \"sample\" or null");
     }
-    if (json_.at("continuations").is_number())
-      Refuse("continuations", "it was removed: an answer in parts costs more than a larger max_tokens, so raise that");
     options_.extra_body = json_.at("extra_body");
     // In place of max_tokens, for a reasoning model that has another name.
     if (const auto most = options_.extra_body.find("max_completion_tokens"); most != options_.extra_body.end()) {

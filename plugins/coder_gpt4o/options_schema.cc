@@ -38,9 +38,6 @@ constexpr std::string_view kBefore = R"json({
 
     "prompt": )json";
 constexpr std::string_view kAfter = R"json(,
-    "continuations": {"title": "removed", "type": ["integer", "null"], "default": null,
-      "description": "Gone: raise max_tokens, which costs less than an answer in parts."},
-
     "prices": {"title": "prices", "type": "object", "default": {},
       "description": "By model, in US dollars per million tokens: {gpt-4o: {prompt: 2.5, completion: 10}}. Prices of other models are ignored. A cost that the service states (OpenRouter, xAI, LiteLLM) is used instead.",
       "additionalProperties": {"type": "object", "additionalProperties": false, "required": ["prompt", "completion"],
@@ -67,7 +64,8 @@ constexpr std::string_view kAfter = R"json(,
       "description": "Of one request, at most. Attempts during an outage of the service do not count."},
     "max_outage_seconds": {"title": "longest outage", "type": "number", "exclusiveMinimum": 0, "default": 3600,
       "description": "Seconds that the service may be down before the run stops."}
-  }
+  },
+  "x-removed": {"continuations": {"const": null, "description": "an answer in parts costs more than a larger max_tokens, so raise that"}}
 })json";
 
 }  // namespace

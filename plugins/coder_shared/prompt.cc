@@ -61,14 +61,15 @@ PromptProblem ProblemOf(const kgrpo_problem_info& info) {
   return problem;
 }
 
-mustache::data Current(const kgrpo_evaluation* found, size_t diagnosis_bytes, const MetricRegistry& names,
-                       bool measured) {
+constexpr size_t kMostOfDiagnosis = 2000;  // bytes in a prompt
+
+mustache::data Current(const kgrpo_evaluation* found, const MetricRegistry& names, bool measured) {
   if (found == nullptr) return mustache::data(false);
   Evaluation evaluation = Evaluation::FromC(*found);
   const bool correct = evaluation.correct;
   const std::string verdict = evaluation.verdict;
   if (!measured) evaluation = {};
-  const std::string diagnosis = Shortened(evaluation.diagnosis, diagnosis_bytes);
+  const std::string diagnosis = Shortened(evaluation.diagnosis, kMostOfDiagnosis);
   mustache::data current;
   current.set("verdict", TextData(verdict));
   current.set("correct", mustache::data(correct));
@@ -147,10 +148,9 @@ std::string_view PromptSchema() {
         "user": {"title": "user message", "type": ["string", "null"], "default": null,
           "description": "null: one with the task, both kernels, the diagnosis of the current one, and the suggestion."},
         "system_role": {"title": "role of the system message", "type": "string", "enum": ["system", "developer", "user"], "default": "system",
-          "description": "user: put the system message at the beginning of the user's message, for chat templates without a system role, such as Gemma's."},
-        "diagnosis_limit": {"title": "length of the diagnosis", "type": "integer", "minimum": 0, "maximum": 1000000, "default": 2000,
-          "description": "The longest diagnosis of the current kernel in the prompt, in bytes."}
-      }})";
+          "description": "user: put the system message at the beginning of the user's message, for chat templates without a system role, such as Gemma's."}
+      },
+      "x-removed": {"diagnosis_limit": {"const": 2000, "description": "a diagnosis has at most 2000 bytes; a user template without current.diagnosis has none"}}})";
 }
 
 PromptOptions ReadPromptOptions(
@@ -160,7 +160,7 @@ PromptOptions ReadPromptOptions(
     return prompt.at(key).is_null() ? std::string(otherwise) : prompt.at(key).get<std::string>();
   };
   PromptOptions options{text_or("system", kDefaultSystem), text_or("user", kDefaultUser),
-                        prompt.at("system_role").get<std::string>(), prompt.at("diagnosis_limit").get<size_t>()};
+                        prompt.at("system_role").get<std::string>()};
   for (const auto& [name, text] : {std::pair{"prompt.system", &options.system}, {"prompt.user", &options.user}}) {
     for (const std::string& error : CheckPrompt(*text)) refuse(name, error);
   }
@@ -235,7 +235,7 @@ nlohmann::json CoderPrompt::Render(const kgrpo_coder_request& request, bool meas
   root.set("suggestion", TextData(Copy(request.suggestion)));
   root.set("first_round", mustache::data(request.last_suggestion.size == 0));
   root.set("fence", mustache::data(FenceAround({code_a, code_b})));
-  root.set("current", Current(request.current, options_.diagnosis_bytes, names_, measured));
+  root.set("current", Current(request.current, names_, measured));
   nlohmann::json messages = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
   std::string system = templates_->system.render(root), user = templates_->user.render(root);

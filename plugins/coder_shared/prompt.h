@@ -25,7 +25,6 @@ struct PromptOptions {
   std::string user;    // template
   // Of the system message: system, developer or user, which puts it at the beginning of the user's message.
   std::string system_role = "system";
-  size_t diagnosis_bytes = 2000;  // the longest diagnosis of the current kernel
 };
 
 // JSON Schema of the option `prompt`. Static.

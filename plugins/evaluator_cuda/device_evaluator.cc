@@ -59,7 +59,7 @@ std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
 DeviceEvaluator::DeviceEvaluator(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
-      toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      toolkit_(evaluator::CudaToolkit::Find()),
       tvm_ffi_(evaluator::TvmFfi::Find(options.tvm_ffi)),
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       worker_sandbox_(sandbox_),

@@ -88,7 +88,7 @@ HttpAnswer HttpCaller::Call(const std::string& url, const std::string& body) {
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);  // a machine that is gone is noticed within minutes
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, 20L);
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, 10L);
-  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_seconds * 1000));
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.request_seconds * 1000));
   const CURLcode code = curl_easy_perform(handle);
   if (code == CURLE_OK) {

@@ -19,7 +19,6 @@ struct HttpAnswer {
 
 struct HttpOptions {
   std::string token;  // sent as a bearer token; empty: none
-  double connect_seconds = 5;
   double request_seconds = 600;
   std::function<bool()> cancelled;  // asked about once a second
 };

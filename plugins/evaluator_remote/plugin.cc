@@ -35,10 +35,10 @@ constexpr char kSchema[] = R"json({
     "token_env": {"type": "string", "default": "KGRPO_TOKEN", "x-resume": true, "description": "The environment variable with the servers' token; unset or empty: none is sent."},
     "wait_seconds": {"type": "number", "minimum": 0, "default": 300,
       "x-resume": true, "description": "How long evaluations wait for any server to answer, from the first failure on, before they fail. A server that is busy has answered."},
-    "connect_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 5, "x-resume": true, "description": "Limit for one connection attempt."},
     "request_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 600,
       "x-resume": true, "description": "Limit for one request, waiting in the server's queue included; beyond it another server is asked."}
-  }
+  },
+  "x-removed": {"connect_seconds": {"const": 5, "description": "a connection attempt takes at most 5 s; wait_seconds limits how long they are repeated"}}
 })json";
 
 kgrpo_str OptionsSchema() { return {kSchema, sizeof kSchema - 1}; }
@@ -51,7 +51,6 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.device = json.value("device", "");
     options.pool.servers = json.value("servers", std::vector<std::string>{"http://127.0.0.1:8421"});
     options.pool.wait_seconds = json.value("wait_seconds", 300.0);
-    options.pool.http.connect_seconds = json.value("connect_seconds", 5.0);
     options.pool.http.request_seconds = json.value("request_seconds", 600.0);
     options.pool.http.cancelled = [services] { return services.Cancelled(); };
     options.pool.warn = [services](const std::string& message) { services.Warn(message); };

@@ -30,7 +30,7 @@ double SecondsSince(Clock::time_point start) { return std::chrono::duration<doub
 KernelEvaluator::KernelEvaluator(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
-      toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      toolkit_(evaluator::CudaToolkit::Find()),
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       device_(simt::Device::Load(helper_directory_ + "/devices/" + options.device + ".yaml")),
       compiler_(toolkit_, sandbox_, helper_directory_,

@@ -37,7 +37,7 @@ class KernelEvaluator : public evaluator::Backend {
     uint64_t seed = 0;              // with the problem, chooses the counted blocks
     std::string device = "h100";    // devices/NAME.yaml
     bool timing_size_only = false;  // no correctness cases: for a problem under KernelBench's rules
-    uint32_t sampled_blocks = 24;   // at the timing size
+    uint32_t sampled_blocks = 24;   // at the timing size; eight times as many if lanes of an atomic may part
     double host_seconds = 10;
     uint64_t warp_instructions = 400'000'000;         // per call at a correctness size
     uint64_t timing_warp_instructions = 400'000'000;  // per call at the timing size

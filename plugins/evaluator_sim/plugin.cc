@@ -17,8 +17,6 @@ namespace {
 
 constexpr char kOwnOptions[] = R"json(
     "device": {"type": "string", "enum": ["h100", "h200", "a100", "l4", "rtx4090"], "default": "h100", "description": "The GPU whose time is modelled (docs/time_model.md)."},
-    "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
-      "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
       "x-resume": true, "description": "Limit for the host code of one call of the launch function: of its processor time, of that of its copies, and of ten times as much wall clock for code that waits."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
@@ -44,7 +42,6 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.seed = common.seed;
     options.device = json.value("device", "h100");
     options.timing_size_only = common.rules == kgrpo::evaluator::Rules::kKernelBench;
-    options.sampled_blocks = json.value("sampled_blocks", 24u);
     options.host_seconds = json.value("host_seconds", 10.0);
     options.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
     options.timing_warp_instructions = options.warp_instructions;

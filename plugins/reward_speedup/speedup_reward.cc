@@ -31,16 +31,17 @@ constexpr std::string_view kSchema = R"json({
       "description": "linear pays reference time / kernel time; log pays log2(1 + that), which is the same at 0 and 1 and grows slower above."},
     "unchanged": {"title": "Unchanged", "type": "number", "default": 0.0,
       "description": "Paid when the coder's kernel equals the one the round started from, byte for byte, and that one is correct."},
-    "not_applicable": {"title": "Not applicable", "type": "number", "default": 0.0,
-      "description": "Paid when the coder understood the suggestion but it does not apply to this kernel."},
-    "unclear": {"title": "Unclear", "type": "number", "default": -0.5,
-      "description": "Paid when the suggestion names nothing that can be done. Must be less than an honest attempt is worth, or vagueness pays."},
-    "coder_error": {"title": "No kernel from the coder", "type": "number", "default": -0.5,
-      "description": "Paid when the coder refused, was cut off, wrote no code or failed."},
     "no_kernel": {"title": "No kernel from the policy", "type": "number", "default": -1.0,
       "description": "Paid when the policy writes the kernels (coder_direct) and its completion contains no whole kernel."}
+  },
+  "x-removed": {
+    "not_applicable": {"const": 0.0, "description": "a suggestion that does not apply earns 0; reward_expression's no_kernel can pay something else"},
+    "unclear": {"const": -0.5, "description": "an unclear suggestion earns -0.5; reward_expression's no_kernel can pay something else"},
+    "coder_error": {"const": -0.5, "description": "a failure of the coder earns -0.5; reward_expression's no_kernel can pay something else"}
   }
 })json";
+
+constexpr double kNotApplicable = 0, kUnclear = -0.5, kCoderError = -0.5;  // rounds without a kernel
 
 double Speedup(const kgrpo_evaluation& kernel) {
   if (kernel.speedup > 0 && std::isfinite(kernel.speedup)) return kernel.speedup;
@@ -93,9 +94,6 @@ SpeedupRewardOptions ReadSpeedupRewardOptions(std::string_view text) {
   options.speedup_cap = json.at("speedup_cap").get<double>();
   options.transform = json.at("transform") == "log" ? SpeedupTransform::kLog : SpeedupTransform::kLinear;
   options.unchanged = json.at("unchanged").get<double>();
-  options.not_applicable = json.at("not_applicable").get<double>();
-  options.unclear = json.at("unclear").get<double>();
-  options.coder_error = json.at("coder_error").get<double>();
   options.no_kernel = json.at("no_kernel").get<double>();
   return options;
 }
@@ -104,10 +102,10 @@ RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_reques
   if (request.answer != nullptr) {
     switch (request.answer->outcome) {
       case KGRPO_CODER_OK: break;
-      case KGRPO_CODER_NOT_APPLICABLE: return Outcome(options.not_applicable);
-      case KGRPO_CODER_UNCLEAR: return Outcome(options.unclear);
+      case KGRPO_CODER_NOT_APPLICABLE: return Outcome(kNotApplicable);
+      case KGRPO_CODER_UNCLEAR: return Outcome(kUnclear);
       case KGRPO_CODER_NO_KERNEL: return Outcome(options.no_kernel);
-      default: return Outcome(options.coder_error);
+      default: return Outcome(kCoderError);
     }
   }
   if (!request.unchanged) return ScoreKernel(options, Need(request.candidate, "evaluation of the candidate"));

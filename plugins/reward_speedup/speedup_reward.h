@@ -17,9 +17,6 @@ struct SpeedupRewardOptions {
   double speedup_cap = 0;  // 0: none
   SpeedupTransform transform = SpeedupTransform::kLinear;
   double unchanged = 0.0;
-  double not_applicable = 0.0;
-  double unclear = -0.5;
-  double coder_error = -0.5;
   double no_kernel = -1.0;
 };
 

@@ -64,8 +64,6 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
     "entropy_coef": {"title": "Entropy bonus", "type": "number", "minimum": 0, "default": 0,
       "x-resume": true, "description": "Weight in the loss of the mean over tokens of the entropy of their distributions, whatever loss_type (TRL): above 0 the policy stays more varied."},
-    "report_kl": {"title": "Report KL", "type": "boolean", "default": false,
-      "x-resume": true, "description": "Measure the divergence from the reference even where beta is 0; costs a forward pass of the reference."},
     "sync_ref_model": {"title": "Update the reference", "type": "boolean", "default": false,
       "description": "Replace the reference by the current policy every ref_model_sync_steps updates."},
     "ref_model_sync_steps": {"title": "Updates between reference updates", "type": "integer", "minimum": 1, "default": 512,
@@ -98,7 +96,8 @@ constexpr const char* kSchemaHead = R"json({
       "x-resume": true, "description": "The samples of an optimiser step go through the policy in pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
     )json";
 constexpr const char* kSchemaTail = R"json(
-  }
+  },
+  "x-removed": {"report_kl": {"const": false, "description": "the divergence from the reference is reported if beta is above 0; a beta such as 1e-6 reports it and changes next to nothing"}}
 })json";
 
 void RefuseAll(const std::vector<std::string>& problems) {
@@ -230,7 +229,7 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
           "loop.sampling leave tokens out");
   const std::string updates = std::to_string(plan.steps) + " updates";
   warn_if(options.sync_ref_model && !options.needs_reference(),
-          "sync_ref_model has no effect: beta is 0 and report_kl is off, so nothing is compared with the reference");
+          "sync_ref_model has no effect: beta is 0, so nothing is compared with the reference");
   warn_if(options.sync_ref_model && options.needs_reference() && options.ref_model_sync_steps >= plan.steps,
           "sync_ref_model has no effect: the stage has " + updates + ", and the reference would be replaced after " +
               std::to_string(options.ref_model_sync_steps) + " (ref_model_sync_steps)");
@@ -241,8 +240,7 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
           "best_of has no effect: advantage_estimator is mean");
   warn_if(options.advantage.estimator == AdvantageEstimator::kMaxAtK && options.advantage.leave_one_out,
           "leave_one_out has no effect: advantage_estimator is max_at_k");
-  warn_if(loss.kl_clamp != defaults.loss.kl_clamp && !options.needs_reference(),
-          "kl_clamp has no effect: beta is 0 and report_kl is off");
+  warn_if(loss.kl_clamp != defaults.loss.kl_clamp && !options.needs_reference(), "kl_clamp has no effect: beta is 0");
   warn_if(loss.kl_ratio_correction && loss.beta == 0, "kl_ratio_correction has no effect: beta is 0");
   warn_if(loss.type == LossType::kCispo && loss.delta != defaults.loss.delta,
           "delta has no effect: the loss of cispo has no unclipped branch");
@@ -308,7 +306,6 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
   options.loss.kl_ratio_correction = json.at("kl_ratio_correction").get<bool>();
 
   options.loss.entropy_coef = json.at("entropy_coef").get<double>();
-  options.report_kl = json.at("report_kl").get<bool>();
   options.sync_ref_model = json.at("sync_ref_model").get<bool>();
   options.ref_model_sync_steps = json.at("ref_model_sync_steps").get<uint32_t>();
   options.old_logprobs = json.at("old_logprobs") == "behaviour" ? OldLogprobs::kBehaviour : OldLogprobs::kRecomputed;

@@ -34,7 +34,6 @@ struct GrpoOptions {
   double off_policy_mask_threshold = std::numeric_limits<double>::infinity();
   bool mask_truncated_completions = false;
   bool drop_zero_variance_groups = false;
-  bool report_kl = false;
   bool sync_ref_model = false;
   uint32_t ref_model_sync_steps = 512;
   uint32_t ppo_epochs = 2;
@@ -44,7 +43,7 @@ struct GrpoOptions {
   uint32_t max_tokens_per_forward = 16384;
   trainer::OptimizerOptions optimizer;
 
-  bool needs_reference() const { return loss.beta != 0 || report_kl; }
+  bool needs_reference() const { return loss.beta != 0; }
 };
 
 // The JSON Schema of the options. Static.

@@ -102,10 +102,6 @@ constexpr Row kRows[] = {
     {"demonstrations_without_run", IMITATES "problems" THEN_TRAINS, ""},
     {"demonstrations_of_another_program", IMITATES "runs/foreign" THEN_TRAINS, ""},
     {"demonstrations_of_other_prompts", IMITATES "runs/before" THEN_TRAINS "prompt: {user: other}\n", ""},
-    {"demonstrations_without_gain",
-     IMITATES "runs/before], min_gain: 1000, select: all"
-              "}}\n  - {plugin: fakes, steps: 1}\n",
-     ""},
     {"demonstrations_of_other_problems",
      IMITATES "runs/before" THEN_TRAINS "problems: {train: [other/third], heldout: []}\n", ""},
     {"demonstrations_too_long", IMITATES "runs/before" THEN_TRAINS "loop: {sampling: {max_new_tokens: 1}}\n", ""},

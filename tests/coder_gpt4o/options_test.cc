@@ -45,10 +45,6 @@ TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
   EXPECT_LE(schema["properties"].size(), 25u) << "each option is a decision of the user";
 }
 
-TEST(OptionsTest, ARemovedOptionIsRefusedWithTheReason) {
-  EXPECT_THAT(Refusal({{"continuations", 2}}), HasSubstr("options.continuations: it was removed"));
-}
-
 TEST(OptionsTest, TheDefaults) {
   const CoderOptions options = OptionsWith(json::object());
   EXPECT_EQ(options.model, "gpt-4o");

@@ -21,7 +21,8 @@ inline Schema FakeSchema(Role role, const std::string& plugin) {
       {"fake_policy_two",
        {Role::kPolicy, R"({"type": "object", "additionalProperties": false, "required": ["model"], "properties": {
           "model": {"type": "string"}}})"}},
-      {"fake_coder", {Role::kCoder, R"({"type": "object", "additionalProperties": false, "properties": {
+      {"fake_coder", {Role::kCoder, R"({"type": "object", "additionalProperties": false,
+        "x-removed": {"patience": {"const": 1, "description": "it waits once"}}, "properties": {
           "techniques": {"type": "array", "uniqueItems": true, "items": {"enum": ["tile", "unroll", "vectorise"]}, "default": ["tile"]},
           "retry": {"type": "object", "additionalProperties": false, "default": {}, "properties": {
             "attempts": {"type": "integer", "minimum": 1, "default": 3},

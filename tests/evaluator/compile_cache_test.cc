@@ -246,7 +246,7 @@ class CompilerCacheTest : public CompileCacheTest {
  protected:
   CompileOutcome Compile(const std::string& nvcc, const std::string& source, double seconds = 60, int capability = 90) {
     fake_.Nvcc(release_, "compute_90 compute_120", nvcc);
-    const CudaToolkit toolkit = CudaToolkit::Find(fake_.home().string());
+    const CudaToolkit toolkit = FindToolkit(fake_.home());
     const Sandbox sandbox(SandboxMode::kAuto, helpers_, toolkit.readable);
     Compiler compiler(toolkit, sandbox, helpers_,
                       {.route = CompileRoute::kNvcc,
@@ -288,7 +288,7 @@ TEST_F(CompilerCacheTest, AsksWithoutAnOptionThatNvccDoesNotKnow) {
   fake_.Nvcc("13.0, V13.0.88", "compute_90",
              "case \"$*\" in *--sharedmem32*) echo 'Command-line error: invalid option: --sharedmem32'; exit 1;; "
              "*) echo 'kernel.cu(1): error: asked plainly'; exit 2;; esac");
-  const CudaToolkit toolkit = CudaToolkit::Find(fake_.home().string());
+  const CudaToolkit toolkit = FindToolkit(fake_.home());
   const Sandbox sandbox(SandboxMode::kAuto, helpers_, toolkit.readable);
   EXPECT_THAT(CompileWithNvcc(toolkit, sandbox, helpers_, 90, {"", "a", "", {}, {}}, 60, true).diagnosis,
               HasSubstr("asked plainly"));

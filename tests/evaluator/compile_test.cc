@@ -61,7 +61,7 @@ class BothRoutes : public testing::Test {
 
  private:
   const std::string helpers_ = FindHelperDirectory();
-  const CudaToolkit toolkit_ = CudaToolkit::Find("");
+  const CudaToolkit toolkit_ = CudaToolkit::Find();
   const Sandbox sandbox_{SandboxMode::kAuto, helpers_, toolkit_.readable};
   const Problem problem_ = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
 };

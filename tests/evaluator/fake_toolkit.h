@@ -3,6 +3,7 @@
 #define KGRPO_TESTS_EVALUATOR_FAKE_TOOLKIT_H
 
 #include <unistd.h>
+#include "judge/compile/cuda_toolkit.h"
 #include "test.h"
 
 namespace kgrpo::evaluator {
@@ -44,6 +45,17 @@ class FakeToolkit {
  private:
   std::filesystem::path home_;
 };
+
+// The toolkit that KGRPO_CUDA_HOME names, set to this folder meanwhile.
+inline CudaToolkit FindToolkit(const std::filesystem::path& home) {
+  struct Restore {
+    ~Restore() { before ? setenv("KGRPO_CUDA_HOME", before->c_str(), 1) : unsetenv("KGRPO_CUDA_HOME"); }
+    std::optional<std::string> before;
+  } restore;
+  if (const char* before = std::getenv("KGRPO_CUDA_HOME")) restore.before = before;
+  setenv("KGRPO_CUDA_HOME", home.c_str(), 1);
+  return CudaToolkit::Find();
+}
 
 }  // namespace kgrpo::evaluator
 

@@ -24,7 +24,7 @@ class MachineCode : public testing::Test {
  protected:
   void SetUp() override {
     try {
-      toolkit_ = CudaToolkit::Find("");
+      toolkit_ = CudaToolkit::Find();
     } catch (const Error& error) {
       GTEST_SKIP() << "there is no nvcc: " << error.what();
     }

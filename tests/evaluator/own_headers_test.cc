@@ -83,7 +83,7 @@ TEST(Conditionals, KnowWhichMacrosAreNotTheSources) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "all_headers.cu";
   std::ofstream(file) << source;
   process::Subprocess::Spec spec;
-  spec.argv = {evaluator::CudaToolkit::Find("").nvcc, "-E", "-Xcompiler", "-dM", "-std=c++17", file.string()};
+  spec.argv = {evaluator::CudaToolkit::Find().nvcc, "-E", "-Xcompiler", "-dM", "-std=c++17", file.string()};
   const process::Subprocess::Result result = process::Subprocess::Run(spec, 120, size_t{8} << 20);
   ASSERT_TRUE(result.Succeeded()) << result.output.substr(0, 500);
   std::istringstream lines(result.output);

@@ -53,7 +53,7 @@ class PtxFormTest : public KernelEvaluatorTest {
   static std::string PtxOf(const std::string& source, std::vector<std::string>* entries) {
     const std::string file = cache_directory_ + "/source.cu";
     std::ofstream(file) << source;
-    const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
+    const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find();
     const process::Subprocess::Result result = process::Subprocess::Run(
         {.argv = {toolkit.nvcc, "-ptx", "-lineinfo", "-arch=compute_90", "-std=c++17", file, "-o", file + ".ptx"}}, 60,
         1 << 20);

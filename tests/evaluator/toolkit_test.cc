@@ -14,12 +14,12 @@ namespace {
 std::string ErrorOf(const std::function<void()>& body) { return test::MessageOf(body, KGRPO_ERROR_UNAVAILABLE, ""); }
 
 std::string FindError(const fs::path& home) {
-  return ErrorOf([&] { CudaToolkit::Find(home.string()); });
+  return ErrorOf([&] { FindToolkit(home); });
 }
 
 TEST(Toolkit, OfScriptsIsFound) {
   const FakeToolkit fake;
-  const CudaToolkit toolkit = CudaToolkit::Find(fake.home().string());
+  const CudaToolkit toolkit = FindToolkit(fake.home());
   EXPECT_EQ(toolkit.version, "13.0, V13.0.88");
   EXPECT_EQ(toolkit.architectures, (std::vector<int>{75, 90, 120}));
   EXPECT_EQ(toolkit.nvrtc, "");
@@ -27,7 +27,8 @@ TEST(Toolkit, OfScriptsIsFound) {
 
 TEST(Toolkit, MissingOrBrokenFolder) {
   const FakeToolkit fake;
-  EXPECT_THAT(FindError(fake.home() / "none"), AllOf(HasSubstr("option cuda_home"), HasSubstr("no such folder")));
+  EXPECT_THAT(FindError(fake.home() / "none"),
+              AllOf(HasSubstr("the variable KGRPO_CUDA_HOME"), HasSubstr("no such folder")));
   fs::remove_all(fake.home() / "include");
   EXPECT_THAT(FindError(fake.home()), HasSubstr("no include/cuda_fp16.h"));
   fs::remove(fake.home() / "bin/nvcc");
@@ -48,7 +49,7 @@ TEST(Toolkit, CompilersAreLimitedByProcessorTime) {
   const auto compile = [&](const std::string& commands) {
     FakeToolkit fake;
     fake.Nvcc("13.0, V13.0.88", "compute_90", commands);
-    return CompileWithNvcc(CudaToolkit::Find(fake.home().string()), sandbox, "/", 90, {}, 0.5, false).diagnosis;
+    return CompileWithNvcc(FindToolkit(fake.home()), sandbox, "/", 90, {}, 0.5, false).diagnosis;
   };
   EXPECT_THAT(compile("sleep 2; echo 'it ended'; exit 1"), HasSubstr("it ended"));
   EXPECT_THAT(compile("while :; do :; done"), HasSubstr("limits of time and memory"));
@@ -73,11 +74,11 @@ TEST(Toolkit, WithPartsMissing) {
 
 TEST(Toolkit, ThatDoesNotKnowTheDevice) {
   const FakeToolkit fake;
-  const CudaToolkit toolkit = CudaToolkit::Find(fake.home().string());
+  const CudaToolkit toolkit = FindToolkit(fake.home());
   EXPECT_EQ(ErrorOf([&] { toolkit.CheckArchitecture(90); }), "");
   EXPECT_THAT(ErrorOf([&] { toolkit.CheckArchitecture(130); }),
               AllOf(HasSubstr("compute capability 13.0"), HasSubstr("it knows 7.5, 9.0, 12.0"),
-                    HasSubstr("install a newer toolkit"), HasSubstr("cuda_home")));
+                    HasSubstr("install a newer toolkit"), HasSubstr("KGRPO_CUDA_HOME")));
   EXPECT_THAT(ErrorOf([&] { toolkit.CheckArchitecture(70); }),
               AllOf(HasSubstr("compute capability 7.0"), HasSubstr("older toolkit")));
 }
@@ -86,7 +87,7 @@ class CompilerCreation : public testing::Test {
  protected:
   std::string Create(CompileRoute route, int compute_capability) {
     return ErrorOf([&] {
-      const CudaToolkit toolkit = CudaToolkit::Find(fake_.home().string());
+      const CudaToolkit toolkit = FindToolkit(fake_.home());
       const Sandbox sandbox(SandboxMode::kAuto, helpers_, toolkit.readable);
       Compiler(toolkit, sandbox, helpers_,
                {.route = route, .library_directory = helpers_, .compute_capability = compute_capability});
@@ -123,8 +124,8 @@ TEST(Toolkit, ThatTheUserNamedIsUsedOrRefused) {
     before != nullptr ? setenv(name, kept.c_str(), 1) : unsetenv(name);
     return found;
   };
-  const auto find = [] { return ErrorOf([] { CudaToolkit::Find(""); }); };
-  const auto home = [] { return CudaToolkit::Find("").home; };
+  const auto find = [] { return ErrorOf([] { CudaToolkit::Find(); }); };
+  const auto home = [] { return CudaToolkit::Find().home; };
   for (const char* name : {"KGRPO_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"}) {
     const bool last = std::string(name) != "KGRPO_CUDA_HOME";
     const char* home_before = std::getenv("CUDA_HOME");

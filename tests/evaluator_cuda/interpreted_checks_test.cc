@@ -42,7 +42,7 @@ TEST(InterpretedChecks, SayWhereBothEnd) {
 // Compiles kernels of the problem `affine`.
 struct Bench {
   const std::string helpers = evaluator::FindHelperDirectory();
-  const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
+  const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find();
   const evaluator::Sandbox sandbox{evaluator::SandboxMode::kAuto, helpers, toolkit.readable};
   evaluator::Compiler compiler{
       toolkit, sandbox, helpers, {.route = evaluator::CompileRoute::kFast, .workers = 1, .library_directory = helpers}};

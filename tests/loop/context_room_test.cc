@@ -1,6 +1,5 @@
-// loop/context_room.h: the prompts that are checked against the policy's context length. The command check is tested
+// loop/prompter.h: the prompts that are checked against the policy's context length. The command check is tested
 // with it in tests/cli/check_test.cc.
-#include "loop/context_room.h"
 
 #include "fakes.h"
 #include "loop/prompter.h"
@@ -79,7 +78,6 @@ TEST_F(ContextRoomTest, OlderRoundsAreLeftOutUntilAPromptFits) {
   config_.prompt.user =
       "{{problem.family}} {{#history}}[{{round}}{{kernel}}]{{/history}}({{#best}}{{round}}{{/best}}) left out "
       "{{history_left_out}}; {{applied_joined}}; last {{last.round}}";
-  config_.prompt.best_rounds = 1;
   std::ostringstream log;
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
   spdlog::default_logger()->sinks().push_back(sink);

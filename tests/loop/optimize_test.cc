@@ -2,7 +2,6 @@
 #include "optimize/optimize.h"
 
 #include "fakes.h"
-#include "optimize/confirm.h"
 #include "test.h"
 
 #include <tuple>

@@ -15,7 +15,7 @@
 #include <kgrpo/support/evaluation_json.h>
 #include "base/files.h"
 #include "cli/session.h"
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "loop/checkpoint.h"
 #include "loop/stage.h"
 #include "model/command.h"

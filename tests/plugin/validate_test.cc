@@ -67,12 +67,6 @@ TEST(ValidatePlugin, RefusesOptionsThatTheSchemaRefuses) {
   EXPECT_THAT(Found(kGood / "fakes.so", CheckOutcome::kFailed, options), testing::Contains(HasSubstr("modle")));
 }
 
-TEST(ValidatePlugin, WarnsOfOptionsThatNobodySends) {
-  EXPECT_THAT(Found(kBad / "accepts_anything.so", CheckOutcome::kWarning),
-              testing::Contains("reward: create refuses text that is not JSON as options: create accepted them"));
-  EXPECT_EQ(FirstFailure("accepts_anything"), "none");
-}
-
 TEST(ValidatePlugin, FindsABrokenLibrary) {
   EXPECT_THAT(FirstFailure("wrong_major"), HasSubstr("bootstrap is sound: built for plugin ABI 2"));
   EXPECT_THAT(FirstFailure("no_entry"), HasSubstr("not a kgrpo plugin: it does not export kgrpo_plugin_entry"));

@@ -76,16 +76,14 @@ TEST(RewardSpeedup, PaysTheCodersOutcomes) {
   round.has_candidate = false;
   round.answer.outcome = KGRPO_CODER_NOT_APPLICABLE;
   EXPECT_EQ(round.Score(), 0.0);
-  EXPECT_EQ(round.Score({{"not_applicable", -0.1}}), -0.1);
   round.answer.outcome = KGRPO_CODER_UNCLEAR;
   EXPECT_EQ(round.Score(), -0.5);
   for (uint32_t outcome : {KGRPO_CODER_REFUSED, KGRPO_CODER_TRUNCATED, KGRPO_CODER_NO_CODE, KGRPO_CODER_FAILED}) {
     round.answer.outcome = outcome;
     EXPECT_EQ(round.Score(), -0.5);
-    EXPECT_EQ(round.Score({{"coder_error", -0.7}}), -0.7);
   }
   round.answer.outcome = KGRPO_CODER_NO_KERNEL;
-  EXPECT_EQ(round.Score({{"coder_error", -0.7}}), -1.0);
+  EXPECT_EQ(round.Score(), -1.0);
   EXPECT_EQ(round.Score({{"no_kernel", -0.2}}), -0.2);
 }
 

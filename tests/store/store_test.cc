@@ -3,11 +3,11 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "filled_round.h"
+#include "loop/best_kernels.h"
 #include "report/export.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/json.h"
-#include "store/kernels.h"
 #include "store/schema.h"
 #include "test.h"
 

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
-#include "common/problem_choice.h"
+#include "common/arguments.h"
 #include "eval/command.h"
 
 namespace kgrpo::cli {

@@ -1,4 +1,4 @@
-#include "eval/eval_policy.h"
+#include "eval/command.h"
 
 #include <algorithm>
 #include <cctype>
@@ -11,7 +11,7 @@
 #include "base/console.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "compare/evaluation.h"

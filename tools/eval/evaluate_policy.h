@@ -45,8 +45,8 @@ struct EpisodePlan {
 
 // Plays the plan on config.heldout_problems and records it in `folder`, a new run's (store/run_folder.h): each repeat
 // is a step of the purpose "evaluation". The choice's model is loaded into parts.policy. Where plan.kernels is set,
-// writes there (store/kernels.h) the kernels that also beat their reference in a thorough evaluation with other inputs.
-// Returns false if the user stopped before all of the fastest kernels were judged thoroughly.
+// writes there (loop/best_kernels.h) the kernels that also beat their reference in a thorough evaluation with other
+// inputs. Returns false if the user stopped before all of the fastest kernels were judged thoroughly.
 bool EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
                     const EpisodePlan& plan, const std::filesystem::path& folder);
 

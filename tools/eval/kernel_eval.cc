@@ -1,4 +1,4 @@
-#include "eval/kernel_eval.h"
+#include "eval/command.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,11 +21,9 @@
 #include "base/worker_pool.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
-#include "common/output_file.h"
-#include "common/problem_choice.h"
+#include "common/arguments.h"
 #include "common/table.h"
 #include "cuda_source/own_headers.h"
-#include "eval/kernel_reports.h"
 #include "eval/kernel_text.h"
 
 namespace kgrpo::cli {

@@ -7,8 +7,6 @@
 
 #include "cli/command_line.h"
 #include "eval/command.h"
-#include "eval/eval_policy.h"
-#include "eval/kernel_eval.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -20,17 +20,15 @@
 #include "base/wall_clock.h"
 #include "cli/command_line.h"
 #include "cli/session.h"
-#include "common/output_file.h"
-#include "common/problem_choice.h"
+#include "common/arguments.h"
 #include "compare/report_text.h"  // RefusedText
 #include "config/problems.h"      // HoldsProblemYaml
 #include "cuda_source/own_headers.h"
 #include "eval/evaluate_policy.h"
 #include "loop/identity.h"
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
-#include "loop/stopwatch.h"
-#include "optimize/confirm.h"
 #include "optimize/optimize.h"
+#include "plugin/parts.h"
 #include "store/database.h"
 #include "store/run_folder.h"
 

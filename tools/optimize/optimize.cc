@@ -1,14 +1,5 @@
 #include "optimize/optimize.h"
 
-#include "base/keyed.h"
-#include "base/wall_clock.h"
-#include "loop/coder_cost.h"
-#include "loop/metrics.h"
-#include "loop/prompter.h"
-#include "loop/round_faults.h"
-#include "loop/rounds_in_flight.h"
-#include "loop/stopwatch.h"
-
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
 
@@ -16,6 +7,15 @@
 #include <deque>
 #include <set>
 #include <utility>
+
+#include "base/keyed.h"
+#include "base/wall_clock.h"
+#include "loop/coder_cost.h"
+#include "loop/metrics.h"
+#include "loop/prompter.h"
+#include "loop/round_faults.h"
+#include "loop/rounds_in_flight.h"
+#include "plugin/parts.h"
 
 namespace kgrpo {
 namespace {
@@ -256,8 +256,55 @@ SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const Op
   RequireSearchable(plan, start_evaluation, parts);
   PipelineConfig own = config;
   own.loop.advance = Advance::kCorrect;  // the search never continues from an incorrect kernel
-  own.loop.fresh_inputs = false;         // kernels are compared on the same inputs
   return Searching(own, parts, problem, start, start_evaluation, pool, plan, listener).Run();
+}
+
+namespace {
+
+constexpr size_t kConfirmations = 16;  // thorough evaluations at most
+
+}  // namespace
+
+ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
+                        const std::string& start, const std::vector<SearchCandidate>& candidates) {
+  ConfirmedKernel confirmed;
+  confirmed.seed = Keyed(config.seed, "thorough inputs/" + problem.name, {}, 0);
+  confirmed.source = start;
+  const auto evaluate = [&](const std::string& source) {
+    Evaluation evaluation = EvaluateWithRetries(*parts.evaluator, problem.problem, source, confirmed.seed,
+                                                /*thorough=*/true, parts.cancelled);
+    evaluation.CompareWith(problem.baseline);
+    return evaluation;
+  };
+  confirmed.start = evaluate(start);
+  if (!confirmed.start.correct)
+    throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct when it is judged thoroughly (" +
+                                         confirmed.start.verdict + "): " + confirmed.start.diagnosis);
+  confirmed.evaluation = confirmed.start;
+  std::vector<const SearchCandidate*> order;
+  for (const SearchCandidate& candidate : candidates) {
+    if (candidate.round.speedup > 0 && !candidate.repeated) order.push_back(&candidate);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const SearchCandidate* candidate) { return candidate->round.speedup; });
+  if (order.size() > kConfirmations) order.resize(kConfirmations);
+  for (const SearchCandidate* candidate : order) {
+    Evaluation evaluation;
+    try {
+      evaluation = evaluate(candidate->round.answer.source);
+    } catch (const Error& error) {  // a kernel that cannot be judged is not delivered
+      if (!IsLasting(error.code())) throw;
+      spdlog::warn("a candidate cannot be confirmed: {}", error.what());
+    }
+    if (evaluation.correct && evaluation.seconds < confirmed.start.seconds) {
+      confirmed.source = candidate->round.answer.source;
+      confirmed.evaluation = std::move(evaluation);
+      confirmed.suggestions = candidate->suggestions;
+      break;
+    }
+    ++confirmed.refuted;
+  }
+  return confirmed;
 }
 
 }  // namespace kgrpo

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "cli/become_program.h"
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "report/command.h"
 #include "report/export.h"
 #include "store/database.h"

@@ -6,7 +6,7 @@
 
 #include "base/default_plugins.h"
 #include "cli/session.h"
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "loop/checkpoint.h"
 #include "report/command.h"
 

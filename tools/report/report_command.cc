@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "common/output_file.h"
+#include "common/arguments.h"
 #include "report/command.h"
 #include "report/report.h"
 

@@ -96,15 +96,15 @@ class Asked {
 
 std::vector<std::string> SuggestionsOf(const kgrpo_coder_interface& api, const kgrpo_coder* coder) {
   std::vector<std::string> suggestions;
-  Receiver receiver{Carrier(), [&](std::string_view text) { suggestions.emplace_back(text); }};
-  if (kgrpo_error* error = api.suggestions(coder, TextSink(receiver))) Fail(TakeMessage(error));
+  Receiver receiver{Carrier(), [&](kgrpo_str text) { suggestions.emplace_back(View(text)); }};
+  if (kgrpo_error* error = api.suggestions(coder, SinkOf(&kgrpo_text_sink::put, receiver))) Fail(TakeMessage(error));
   return suggestions;
 }
 
 std::string PushedText(const std::function<kgrpo_error*(kgrpo_text_sink)>& call) {
   std::string text;
-  Receiver receiver{Carrier(), [&](std::string_view piece) { text += piece; }};
-  if (kgrpo_error* error = call(TextSink(receiver))) Fail(TakeMessage(error));
+  Receiver receiver{Carrier(), [&](kgrpo_str piece) { text += View(piece); }};
+  if (kgrpo_error* error = call(SinkOf(&kgrpo_text_sink::put, receiver))) Fail(TakeMessage(error));
   return text;
 }
 

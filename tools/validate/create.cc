@@ -139,42 +139,4 @@ void CheckCalls(Session& session, const Subject& subject) {
   });
 }
 
-void CheckUnusedOptions(Session& session, const Subject& subject) {
-  HostServices services = Services(subject);
-  const kgrpo_host* host = services.ForInstance(subject.library.name());
-  const auto* factory = subject.library.Table<Factory>(subject.role);
-  const std::string prefix = std::string(RoleName(subject.role)) + ": ";
-  const auto refusal = [&](const std::string& options) -> std::optional<std::string> {
-    void* instance = nullptr;
-    kgrpo_error* error = factory->create(host, Str(options), &instance);
-    if (error != nullptr) {
-      if (instance != nullptr) Fail("create failed and yet wrote its output");
-      return TakeMessage(error);
-    }
-    factory->destroy(instance);
-    return std::nullopt;
-  };
-
-  const std::pair<const char*, const char*> kBroken[] = {
-      {"text that is not JSON", "{\"a\": "}, {"a list", "[]"}, {"null", "null"}, {"nothing at all", ""}};
-  for (const auto& broken : kBroken) {
-    session.Check(prefix + "create refuses " + broken.first + " as options", [&]() -> std::string {
-      const std::optional<std::string> message = refusal(broken.second);
-      if (!message) Warn("create accepted them");
-      return message->starts_with("[json.exception.") ? "" : *message;  // a JSON library's message helps nobody
-    });
-  }
-  session.Check(prefix + "create refuses options of the wrong type", [&]() -> std::string {
-    std::string accepted;
-    const Schema schema = subject.library.OptionsSchema(subject.role);
-    const Schema properties = schema.value("properties", Schema::object());
-    for (const auto& [key, property] : properties.items()) {
-      const json options = {{key, json::array({json::object()})}};
-      if (!refusal(options.dump())) accepted += (accepted.empty() ? "" : ", ") + key;
-    }
-    if (!accepted.empty()) Warn("create accepted them for " + accepted);
-    return std::to_string(properties.size()) + " refused";
-  });
-}
-
 }  // namespace kgrpo::validate

@@ -21,9 +21,6 @@ struct Subject {
 void CheckCreation(Session& session, const Subject& subject);
 // Every function of the role's interface, with made-up requests.
 void CheckCalls(Session& session, const Subject& subject);
-// Calls create with options that do not satisfy the schema. A host never sends them, so any behaviour is allowed; a
-// plugin that reports the mistake is easier to use from other programs.
-void CheckUnusedOptions(Session& session, const Subject& subject);
 
 }  // namespace kgrpo::validate
 #endif

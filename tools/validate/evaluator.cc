@@ -51,12 +51,12 @@ void RequireSense(const kgrpo_evaluation& one) {
 Seen Judged(const std::function<kgrpo_error*(kgrpo_evaluation_sink)>& call) {
   size_t pushed = 0;
   Seen seen;
-  Receiver receiver{Carrier(), [&](const kgrpo_evaluation& one) {
+  Receiver receiver{Carrier(), [&](const kgrpo_evaluation* one) {
                       ++pushed;
-                      RequireSense(one);
-                      seen = {one.correct != 0, Copy(one.verdict), one.seconds};
+                      RequireSense(*one);
+                      seen = {one->correct != 0, Copy(one->verdict), one->seconds};
                     }};
-  kgrpo_error* const error = call(EvaluationSink(receiver));
+  kgrpo_error* const error = call(SinkOf(&kgrpo_evaluation_sink::put, receiver));
   if (error != nullptr) Fail(TakeMessage(error) + (pushed > 0 ? " (an error beside an evaluation)" : ""));
   receiver.carrier.Finish(nullptr);
   if (pushed != 1) Fail("it pushed " + std::to_string(pushed) + " evaluations: it is to push one");
@@ -106,13 +106,14 @@ class Opened {
   }
   size_t Findings() const {
     size_t count = 0;
-    Receiver receiver{Carrier(), [&](const kgrpo_problem_finding& one) {
-                        if (one.struct_size < KGRPO_PROBLEM_FINDING_SIZE_1)
-                          Fail("a finding's struct_size is " + std::to_string(one.struct_size));
-                        if (one.code.size == 0 || one.sentence.size == 0) Fail("a finding without code or sentence");
+    Receiver receiver{Carrier(), [&](const kgrpo_problem_finding* one) {
+                        if (one->struct_size < KGRPO_PROBLEM_FINDING_SIZE_1)
+                          Fail("a finding's struct_size is " + std::to_string(one->struct_size));
+                        if (one->code.size == 0 || one->sentence.size == 0) Fail("a finding without code or sentence");
                         ++count;
                       }};
-    if (kgrpo_error* error = tools_.check_problem(evaluator_, problem_, FindingSink(receiver)))
+    if (kgrpo_error* error =
+            tools_.check_problem(evaluator_, problem_, SinkOf(&kgrpo_problem_finding_sink::put, receiver)))
       Fail(TakeMessage(error));
     receiver.carrier.Finish(nullptr);
     return count;
@@ -123,16 +124,18 @@ class Opened {
     kgrpo_evaluate_request request{};
     request.struct_size = sizeof(request);
     request.source = Info().source;
-    Receiver evaluation{Carrier(), [&](const kgrpo_evaluation& one) { candidate = Evaluation::FromC(one); }};
-    if (kgrpo_error* error = api_.evaluate(evaluator_, problem_, &request, EvaluationSink(evaluation)))
+    Receiver evaluation{Carrier(), [&](const kgrpo_evaluation* one) { candidate = Evaluation::FromC(*one); }};
+    if (kgrpo_error* error =
+            api_.evaluate(evaluator_, problem_, &request, SinkOf(&kgrpo_evaluation_sink::put, evaluation)))
       Fail(TakeMessage(error));
     evaluation.carrier.Finish(nullptr);
     if (!candidate) Fail("evaluate pushed no evaluation");
     std::string text, json;
-    Receiver text_receiver{Carrier(), [&](std::string_view one) { text += one; }};
-    Receiver json_receiver{Carrier(), [&](std::string_view one) { json += one; }};
-    if (kgrpo_error* error = tools_.explain_bound(evaluator_, problem_, candidate->ToC().c(), TextSink(text_receiver),
-                                                  TextSink(json_receiver)))
+    Receiver text_receiver{Carrier(), [&](kgrpo_str one) { text += View(one); }};
+    Receiver json_receiver{Carrier(), [&](kgrpo_str one) { json += View(one); }};
+    if (kgrpo_error* error = tools_.explain_bound(evaluator_, problem_, candidate->ToC().c(),
+                                                  SinkOf(&kgrpo_text_sink::put, text_receiver),
+                                                  SinkOf(&kgrpo_text_sink::put, json_receiver)))
       Fail(TakeMessage(error));
     text_receiver.carrier.Finish(nullptr);
     json_receiver.carrier.Finish(nullptr);

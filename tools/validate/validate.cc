@@ -36,8 +36,8 @@ CheckOutcome OutcomeNamed(const std::string& name) {
   return name == "warning" ? CheckOutcome::kWarning : CheckOutcome::kFailed;
 }
 
-// Runs a group of checks in a child and appends their results. `worst` is what a failure counts as.
-void RunGroup(const std::string& what, int seconds, CheckOutcome worst, const std::function<void(Session&)>& group,
+// Runs a group of checks in a child and appends their results.
+void RunGroup(const std::string& what, int seconds, const std::function<void(Session&)>& group,
               std::vector<ContractCheck>* checks) {
   const ChildResult child = RunInChild(
       [&](const auto& write) {
@@ -52,11 +52,11 @@ void RunGroup(const std::string& what, int seconds, CheckOutcome worst, const st
     if (line.contains("begin")) {
       running = line["begin"];
     } else {
-      checks->push_back({line["end"], std::min(OutcomeNamed(line["outcome"]), worst), line["detail"]});
+      checks->push_back({line["end"], OutcomeNamed(line["outcome"]), line["detail"]});
       running = "after \"" + line["end"].get<std::string>() + "\"";
     }
   }
-  if (!child.failure.empty()) checks->push_back({running, worst, child.failure});
+  if (!child.failure.empty()) checks->push_back({running, CheckOutcome::kFailed, child.failure});
 }
 
 // Returns the indices of the functions that may be NULL. Every table is struct_size and then function pointers.
@@ -178,8 +178,7 @@ void CheckBootstrap(Session& session, const std::filesystem::path& path) {
 std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path, const ValidateOptions& options) {
   std::vector<ContractCheck> checks;
   RunGroup(
-      "loading", options.seconds, CheckOutcome::kFailed, [&](Session& session) { CheckBootstrap(session, path); },
-      &checks);
+      "loading", options.seconds, [&](Session& session) { CheckBootstrap(session, path); }, &checks);
   // The remaining checks use the tables and the schemas, so a broken one ends the validation.
   const auto is_sound = [](const ContractCheck& check) {
     return check.outcome != CheckOutcome::kFailed ||
@@ -192,18 +191,17 @@ std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path, con
   const TemporaryDirectory directory;  // the children end without removing theirs
   for (Role role : kRoles) {
     const std::string loading = std::string(RoleName(role)) + ": loading";
-    const auto run = [&](CheckOutcome worst, const auto& check) {
+    const auto run = [&](const auto& check) {
       RunGroup(
-          loading, options.seconds, worst,
+          loading, options.seconds,
           [&](Session& session) {
             const PluginLibrary library(path);
             if (library.Plays(role)) check(session, validate::Subject{library, role, options, directory.path()});
           },
           &checks);
     };
-    run(CheckOutcome::kFailed, validate::CheckCreation);
-    run(CheckOutcome::kFailed, validate::CheckCalls);
-    run(CheckOutcome::kWarning, validate::CheckUnusedOptions);
+    run(validate::CheckCreation);
+    run(validate::CheckCalls);
   }
   return checks;
 }

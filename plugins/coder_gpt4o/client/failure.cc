@@ -38,9 +38,8 @@ constexpr const char* kOption = ". Every request would be refused: ";  // Advice
 constexpr const char* kCheckUrl = ". Check base_url: POST {base_url}/chat/completions must exist";
 constexpr const char* kCheckModel = ". Check base_url and model";
 constexpr const char* kTooLong =
-    ". The prompt is too long for the model: shorten it (prompt.diagnosis_limit), lower max_tokens, or give the server "
-    "a "
-    "longer context";
+    ". The prompt is too long for the model: shorten it (prompt.user), lower max_tokens, or give the server a longer "
+    "context";
 constexpr const char* kNoSystem =
     ". The model takes no system message: set prompt.system_role to user, which puts prompt.system at the beginning of "
     "the user's message, or leave prompt.system empty";

@@ -165,14 +165,12 @@ std::string Examine(const std::string& home, CudaToolkit& toolkit) {
 
 }  // namespace
 
-CudaToolkit CudaToolkit::Find(const std::string& configured) {
+CudaToolkit CudaToolkit::Find() {
   // Without these, nvcc fails in ways that name neither.
   CheckTemporaryDirectory();
   HostCompilerVersion();
-  const std::vector<ToolkitPlace> places =
-      configured.empty() ? PlacesToLook() : std::vector<ToolkitPlace>{{"cuda_home", configured, false}};
   std::string tried;
-  for (const ToolkitPlace& place : places) {
+  for (const ToolkitPlace& place : PlacesToLook()) {
     if (place.path.empty()) {
       tried += "\n  " + place.why + ": not set";
       continue;
@@ -188,17 +186,13 @@ CudaToolkit CudaToolkit::Find(const std::string& configured) {
     }
     tried += "\n  " + place.why + ": " + place.path + ": " + wrong;
   }
-  const std::string remedy =
-      configured.empty()
-          ? "no CUDA toolkit with nvcc was found: run scripts/setup in a checkout, or pip install "
-            "'cuda-toolkit[nvcc,cudart,nvrtc,cccl]==" +
-                std::to_string(kCudaMajor) +
-                ".*' in an active virtual environment, or set KGRPO_CUDA_HOME to a toolkit's folder, the one that "
-                "holds bin/nvcc; tried:"
-          : "the option cuda_home does not name a CUDA toolkit that can be used; it must be the folder of "
-            "CUDA " +
-                std::to_string(kCudaMajor) + " that holds bin/nvcc; leave it empty to have one searched:";
-  throw Error(KGRPO_ERROR_UNAVAILABLE, remedy + tried);
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "no CUDA toolkit with nvcc was found: run scripts/setup in a checkout, or pip install "
+              "'cuda-toolkit[nvcc,cudart,nvrtc,cccl]==" +
+                  std::to_string(kCudaMajor) +
+                  ".*' in an active virtual environment, or set KGRPO_CUDA_HOME to a toolkit's folder, the one that "
+                  "holds bin/nvcc; tried:" +
+                  tried);
 }
 
 void CudaToolkit::CheckArchitecture(int compute_capability) const {
@@ -210,7 +204,7 @@ void CudaToolkit::CheckArchitecture(int compute_capability) const {
               "nvcc " + version + " (" + home + ") makes no code for the device's compute capability " +
                   CapabilityText(compute_capability) + "; it knows " + known + "; " +
                   (newer ? "install a newer toolkit of CUDA " : "use another device, or an older toolkit of CUDA ") +
-                  std::to_string(kCudaMajor) + " and name it by cuda_home or KGRPO_CUDA_HOME");
+                  std::to_string(kCudaMajor) + " and name it by KGRPO_CUDA_HOME");
 }
 
 void CudaToolkit::CheckNvrtc() const {

@@ -17,10 +17,10 @@ struct CudaToolkit {
   std::string nvrtc;                             // libnvrtc.so of the same toolkit, "" where there is none
   std::vector<std::string> readable;             // every folder that the compilers must be able to read
 
-  // Looks at `configured` (the option cuda_home) alone when it is not empty; otherwise at KGRPO_CUDA_HOME, CUDA_HOME,
-  // CUDA_PATH, nvcc on PATH, /usr/local/cuda, the nvidia/cu13 folder of VIRTUAL_ENV and of .venv above the helper
-  // programs. Throws Error(KGRPO_ERROR_UNAVAILABLE) that lists every place tried and why it would not do.
-  static CudaToolkit Find(const std::string& configured);
+  // Looks at KGRPO_CUDA_HOME, CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, the nvidia/cu13 folder of
+  // VIRTUAL_ENV and of .venv above the helper programs. Throws Error(KGRPO_ERROR_UNAVAILABLE) that lists every place
+  // tried and why it would not do.
+  static CudaToolkit Find();
 
   // Throws Error(KGRPO_ERROR_UNAVAILABLE) where nvcc makes no code for a device of this compute capability (90
   // for 9.0).

@@ -31,7 +31,6 @@ struct EvaluatorOptions {
 struct BackendOptions {
   SandboxMode sandbox = SandboxMode::kAuto;
   CompileRoute route = CompileRoute::kFast;
-  std::string cuda_home;         // "" to search
   std::string helper_directory;  // "" to search
   std::string compile_cache;     // Compiler::Options::cache_file
   int seeds = 2;                 // per size

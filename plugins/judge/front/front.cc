@@ -51,8 +51,6 @@ constexpr char kSchema[] = R"json(
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
       "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough evaluation always takes nvcc."},
-    "cuda_home": {"type": "string", "default": "",
-      "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
       "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/kernelbench.md)."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
@@ -60,6 +58,10 @@ constexpr char kSchema[] = R"json(
     "cache": {"type": "boolean", "default": true,
       "x-resume": true, "description": "Keep evaluations and 512 MiB of compiled kernels on disk, by content, for later runs; evaluator_sim also 4 GiB of expected outputs at timing sizes. Thorough evaluations on a GPU are never kept."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, in seconds of processor time (ten times that of wall clock)."}
+  },
+  "x-removed": {
+    "cuda_home": {"const": "", "description": "the variable KGRPO_CUDA_HOME names the toolkit, for builds and evaluations alike"},
+    "sampled_blocks": {"const": 24, "description": "more blocks moved modelled times by about a percent"}
   }
 })json";
 
@@ -167,7 +169,6 @@ EvaluatorOptions ReadEvaluatorOptions(const nlohmann::json& json, const Host& ho
 void ReadBackendOptions(const nlohmann::json& json, const Host& host, BackendOptions* options) {
   options->sandbox = SandboxModeFromName(json.value("sandbox", "auto"));
   options->route = CompileRouteFromName(json.value("compile", "fast"));
-  options->cuda_home = json.value("cuda_home", "");
   options->seeds = json.value("seeds", 2);
   options->compile_seconds = json.value("compile_seconds", 60.0);
   if (json.value("cache", true)) options->compile_cache = host.CacheDirectory() + "/compiles.sqlite";

@@ -1,12 +1,13 @@
-// Finds the problem that --problem names: a folder, or the name of one of several problems. Used by the commands that
-// have the option.
-#ifndef KGRPO_TOOLS_COMMON_PROBLEM_CHOICE_H
-#define KGRPO_TOOLS_COMMON_PROBLEM_CHOICE_H
+// Arguments of commands that name files and folders: the problem of --problem (a folder, or the name of one of
+// several), and output files, which are checked before work that may take a minute. Used by the programs in tools/.
+#ifndef KGRPO_TOOLS_COMMON_ARGUMENTS_H
+#define KGRPO_TOOLS_COMMON_ARGUMENTS_H
 
-#include "config/pipeline.h"
-
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "config/pipeline.h"
 
 namespace kgrpo::cli {
 
@@ -27,6 +28,13 @@ std::string ShippedProblem(const std::string& given, ProblemArgument argument);
 
 // The folder that --problem names among the pipeline's problems; without a file, among those that come with kgrpo.
 std::string PipelineProblem(const std::string& given, const std::string& file, const PipelineConfig& config);
+
+// Throws kgrpo::Error where `file` is a folder, or is in one that does not exist. `option`: the option that names it,
+// "--report"; `example`: a file name to suggest, "report.html".
+void RequireWritable(const std::string& option, const std::string& file, const std::string& example);
+
+// Throws unless the folder is absent or empty. `option`: the option that names it.
+void RequireEmpty(const std::string& option, const std::filesystem::path& folder);
 
 }  // namespace kgrpo::cli
 #endif
