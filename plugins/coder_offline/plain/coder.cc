@@ -6,15 +6,18 @@
 #include <iterator>
 #include <string>
 
+#include "coder_offline/form/form.h"
 #include "coder_offline/plain/techniques.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
 // The order of application: later techniques depend on the code that earlier ones write.
-constexpr Technique kOrder[] = {Technique::kNarrow,    Technique::kRestrict, Technique::kGridStride,
-                                Technique::kVectorize, Technique::kShuffle,  Technique::kFast,
-                                Technique::kUnroll,    Technique::kBlock,    Technique::kLaunchBounds};
+constexpr Technique kOrder[] = {Technique::kNarrow,     Technique::kPrivatize, Technique::kTile,
+                                Technique::kRegister,   Technique::kCoalesce,  Technique::kCooperate,
+                                Technique::kShuffle,    Technique::kGridStride, Technique::kRestrict,
+                                Technique::kVectorize,  Technique::kFast,      Technique::kUnroll,
+                                Technique::kBlock,      Technique::kLaunchBounds};
 
 // The value nearest to `asked`; `preferred` if none was asked for.
 int NearestOf(int asked, std::initializer_list<int> values, int preferred) {
@@ -23,16 +26,35 @@ int NearestOf(int asked, std::initializer_list<int> values, int preferred) {
                            [&](int a, int b) { return std::abs(a - asked) < std::abs(b - asked); });
 }
 
+// The first of these rewrites that applies, or the reason of the first.
+PlainResult FirstOf(std::initializer_list<PlainResult> results) {
+  for (const PlainResult& result : results) {
+    if (!result.source.empty()) return result;
+  }
+  return *results.begin();
+}
+
 PlainResult ApplyTo(const PlainSource& source, const Ask& ask) {
   switch (ask.technique) {
     case Technique::kNarrow: return NarrowIndices(source);
     case Technique::kRestrict: return ReadOnlyPointers(source);
     case Technique::kGridStride: return GridStride(source);
     case Technique::kVectorize: return VectorElements(source, NearestOf(ask.value, {2, 4}, 4));
-    case Technique::kShuffle: return ShuffleReduction(source);
+    case Technique::kShuffle: return FirstOf({ShuffleReduction(source), Cooperate(source, 32)});
+    case Technique::kCooperate: return Cooperate(source, 128);
+    case Technique::kCoalesce: return FirstOf({ExchangeAxes(source), Cooperate(source, 32)});
+    case Technique::kTile: return TileProduct(source, NearestOf(ask.value, {16, 32}, 32), 1);
+    case Technique::kRegister: {
+      const int outputs = NearestOf(ask.value, {4, 8}, 4);
+      return FirstOf({TileProduct(source, 16 * outputs, outputs), SeveralPoints(source, outputs)});
+    }
+    case Technique::kPrivatize: return GatherAtomics(source);
     case Technique::kFast: return FastIntrinsics(source);
     case Technique::kUnroll: return UnrollLoops(source, NearestOf(ask.value, {2, 4, 8, 16}, 4));
-    case Technique::kBlock: return BlockSize(source, NearestOf(ask.value, {64, 128, 256, 512, 1024}, 256));
+    case Technique::kBlock: {
+      const int threads = NearestOf(ask.value, {64, 128, 256, 512, 1024}, 256);
+      return FirstOf({BlockSize(source, threads), BlockShape(source, threads)});
+    }
     case Technique::kLaunchBounds: return LaunchBounds(source);
     default:
       return {"",

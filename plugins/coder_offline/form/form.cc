@@ -1,0 +1,438 @@
+#include "coder_offline/form/form.h"
+
+#include <algorithm>
+
+namespace kgrpo::coder_offline {
+namespace {
+
+bool IsTypeWord(std::string_view word) {
+  return IsOneOf(word, {"int", "unsigned", "uint", "long", "short", "size_t", "float", "double", "bool", "char", "auto",
+                        "int64_t", "uint64_t", "int32_t", "uint32_t", "const", "signed", "half", "float4", "float2"});
+}
+
+bool Member(const PlainSource& source, size_t i) {
+  return i > 0 && (source.At(i - 1).Is(".") || source.At(i - 1).Is("->"));
+}
+
+// The axis of `blockIdx.x * blockDim.x + threadIdx.x`, written in any order, or of `blockIdx.y` alone; 0 for others.
+char AxisOf(const std::string& text, bool* whole) {
+  for (const char axis : {'x', 'y', 'z'}) {
+    const std::string a = std::string(".") + axis, b = "blockIdx" + a, d = "blockDim" + a, t = "threadIdx" + a;
+    *whole = true;
+    if (IsOneOf(text, {b + "*" + d + "+" + t, d + "*" + b + "+" + t, t + "+" + b + "*" + d, t + "+" + d + "*" + b,
+                       "(" + b + "*" + d + ")+" + t, t + "+(" + b + "*" + d + ")", "(" + d + "*" + b + ")+" + t}))
+      return axis;
+    *whole = false;
+    if (text == b) return axis;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string Replaced(const PlainSource& source, Range range, const std::map<std::string, std::string>& names) {
+  std::string text;
+  size_t at = range.begin;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    const auto found = source.IsName(i) && !Member(source, i) ? names.find(std::string(source.At(i).text)) : names.end();
+    if (found == names.end()) continue;
+    const std::string before = source.Text({at, i + 1});
+    text += before.substr(0, before.size() - source.At(i).text.size()) + found->second;
+    if (i + 1 < range.end) {  // the blanks before the next token
+      const std::string pair = source.Text({i, i + 2});
+      text += pair.substr(source.At(i).text.size(),
+                          pair.size() - source.At(i).text.size() - source.At(i + 1).text.size());
+    }
+    at = i + 1;
+  }
+  return text + source.Text({at, range.end});
+}
+
+Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* why) : source_(source), kernel_(kernel) {
+  std::vector<Statement> statements = Parse(kernel.body);
+  bool started = false;
+  for (size_t s = 0; s < statements.size(); ++s) {
+    const Statement& statement = statements[s];
+    if (!started && TakeDimension(statement)) continue;
+    if (!started && statement.kind == Statement::kIf && TakeGuard(statement, s + 1 == statements.size())) {
+      if (s + 1 == statements.size() && statement.body.size() + statement.otherwise.size() > 0 &&
+          statement.body.front().kind != Statement::kLeave) {
+        statements = std::vector<Statement>(statement.body);
+        s = static_cast<size_t>(-1);
+      }
+      continue;
+    }
+    const bool plain = statement.kind == Statement::kDeclaration && Accesses(statement.tokens).empty();
+    bool later = false;  // a guard or a dimension follows
+    for (size_t k = s + 1; k < statements.size() && !started; ++k) {
+      later = later || (statements[k].kind == Statement::kIf && statements[k].body.size() == 1 &&
+                        statements[k].body[0].kind == Statement::kLeave) ||
+              (k + 1 == statements.size() && statements[k].kind == Statement::kIf) ||
+              source.Has(statements[k].tokens, "blockIdx");
+    }
+    if (plain && !started && later) {
+      before_.push_back(statement);
+      continue;
+    }
+    started = true;
+    work_.push_back(statement);
+  }
+  if (dimensions_.empty()) *why = kernel.name + " does not number its threads by blockIdx.x * blockDim.x + threadIdx.x";
+  size_t known = 0;
+  for (const Dimension& dimension : dimensions_) known += dimension.whole ? 3 : 1;
+  size_t uses = 0;
+  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i)
+    uses += IsOneOf(source.At(i).text, {"threadIdx", "blockIdx", "blockDim", "gridDim"}) ? 1 : 0;
+  if (why->empty() && uses != known) *why = kernel.name + " uses its threads' numbers in other ways too";
+  for (const char* word : {"__shared__", "__syncthreads", "goto", "asm", "switch", "while", "do"}) {
+    if (why->empty() && source.Has(kernel.body, word)) *why = kernel.name + " has " + word + " in it";
+  }
+  if (why->empty() && work_.empty()) *why = kernel.name + " has no work that is understood";
+}
+
+const Dimension* Form::OnAxis(char axis) const {
+  for (const Dimension& dimension : dimensions_) {
+    if (dimension.axis == axis) return &dimension;
+  }
+  return nullptr;
+}
+
+bool Form::TakeDimension(const Statement& statement) {
+  if (statement.kind != Statement::kDeclaration || statement.value.begin >= statement.value.end) return false;
+  Dimension dimension;
+  dimension.name = statement.name;
+  dimension.type = statement.type;
+  dimension.axis = AxisOf(source_.Plain(statement.value), &dimension.whole);
+  if (dimension.axis == 0 || OnAxis(dimension.axis) != nullptr) return false;
+  dimension.value = statement.value;
+  dimension.declaration = statement.tokens;
+  dimensions_.push_back(dimension);
+  return true;
+}
+
+// `if (a < n && b < m) { all the rest }`, `if (a >= n || b >= m) return;`
+bool Form::TakeGuard(const Statement& statement, bool last) {
+  const bool leaves = statement.body.size() == 1 && statement.body[0].kind == Statement::kLeave;
+  if (!leaves && (!last || !statement.otherwise.empty())) return false;
+  const char* between = leaves ? "|" : "&";
+  std::map<std::string, std::string> limits;
+  size_t begin = statement.head.begin;
+  for (size_t i = begin; i <= statement.head.end; ++i) {
+    const bool end = i == statement.head.end;
+    if (!end && source_.At(i).Is("(")) i = source_.Close(i);
+    if (!end && !source_.Follows(i, {between, between})) continue;
+    size_t from = begin, to = i;
+    while (source_.At(from).Is("(") && source_.Close(from) + 1 == to) ++from, --to;
+    const std::string name(source_.At(from).text);
+    size_t limit = from + 1;
+    if (!source_.At(limit).Is(leaves ? ">" : "<")) return false;
+    ++limit;
+    if (leaves) {
+      if (!source_.At(limit).Is("=")) return false;
+      ++limit;
+    }
+    if (source_.At(limit).Is("=")) return false;
+    if (std::none_of(dimensions_.begin(), dimensions_.end(), [&](const Dimension& d) { return d.name == name; }))
+      return false;
+    limits[name] = Inlined({limit, to}, {});
+    begin = i + 2;
+    ++i;
+  }
+  for (Dimension& dimension : dimensions_) {
+    if (limits.contains(dimension.name)) dimension.limit = limits[dimension.name];
+  }
+  guards_.push_back(statement.tokens);
+  return true;
+}
+
+std::vector<Statement> Form::Parse(Range range) const {
+  std::vector<Statement> statements;
+  for (size_t i = range.begin; i < range.end;) {
+    if (source_.At(i).kind == cuda_source::Token::Kind::kDirective || source_.At(i).Is(";")) {
+      ++i;
+      continue;
+    }
+    statements.push_back(ParseOne(&i, range.end));
+  }
+  return statements;
+}
+
+Statement Form::ParseOne(size_t* at, size_t end) const {
+  Statement statement;
+  size_t i = *at;
+  const size_t first = i;
+  while (i < end && source_.At(i).kind == cuda_source::Token::Kind::kDirective) ++i;
+  const auto inner = [&](std::vector<Statement>* into) {
+    size_t k = i;
+    while (k < end && source_.At(k).kind == cuda_source::Token::Kind::kDirective) ++k;
+    if (source_.At(k).Is("{")) {
+      const size_t close = source_.Close(k);
+      *into = Parse({k + 1, close});
+      i = close + 1;
+      return Range{k + 1, close};
+    }
+    into->push_back(ParseOne(&k, end));
+    const Range all{i, k};
+    i = k;
+    return all;
+  };
+  if (source_.At(i).Is("{")) {
+    statement.kind = Statement::kBlock;
+    statement.inside = inner(&statement.body);
+  } else if (source_.Follows(i, {"if", "("})) {
+    const size_t close = source_.Close(i + 1);
+    statement.kind = Statement::kIf;
+    statement.head = {i + 2, close};
+    i = close + 1;
+    statement.inside = inner(&statement.body);
+    if (i < end && source_.At(i).Is("else")) {
+      ++i;
+      inner(&statement.otherwise);
+    }
+  } else if (source_.Follows(i, {"for", "("})) {
+    const auto head = source_.ForAt(i);
+    const size_t close = source_.Close(i + 1);
+    if (head) {
+      statement.kind = Statement::kFor;
+      statement.limit = head->condition;
+      statement.step = head->step;
+      size_t equals = head->start.begin;
+      while (equals < head->start.end && !source_.At(equals).Is("=")) ++equals;
+      if (equals > head->start.begin && equals < head->start.end) {
+        statement.name = source_.At(equals - 1).text;
+        statement.type = source_.Text({head->start.begin, equals - 1});
+        statement.value = {equals + 1, head->start.end};
+      }
+    }
+    i = close + 1;
+    statement.inside = inner(&statement.body);
+  } else {
+    const size_t begin = i;
+    while (i < end && !source_.At(i).Is(";")) {
+      const bool open = source_.At(i).Is("(") || source_.At(i).Is("[") || source_.At(i).Is("{");
+      i = open ? source_.Close(i) + 1 : i + 1;
+    }
+    const size_t last = i;
+    if (i < end) ++i;
+    statement.kind = Statement::kExpression;
+    if (IsOneOf(source_.At(begin).text, {"return", "break", "continue"})) statement.kind = Statement::kLeave;
+    if (source_.IsName(begin) && (IsTypeWord(source_.At(begin).text) || source_.IsName(begin + 1)) &&
+        statement.kind == Statement::kExpression) {
+      statement.kind = Statement::kDeclaration;
+      size_t equals = begin;
+      while (equals < last && !source_.At(equals).Is("=") && !source_.At(equals).Is("[")) ++equals;
+      const size_t name = equals - 1;
+      statement.name = source_.At(name).text;
+      statement.type = source_.Text({begin, name});
+      if (equals < last && source_.At(equals).Is("=")) statement.value = {equals + 1, last};
+      if (source_.Split({begin, last}).size() > 1) statement.name = "", statement.value = {};  // several names
+    }
+  }
+  statement.tokens = {first, i};
+  *at = i;
+  return statement;
+}
+
+bool Form::Declared(std::string_view name, Range range) const {
+  for (size_t i = std::max<size_t>(range.begin, 1); i < range.end; ++i) {
+    if (!source_.At(i).Is(name) || Member(source_, i)) continue;
+    if (IsTypeWord(source_.At(i - 1).text) || (source_.At(i - 1).Is("*") && i > 1 && IsTypeWord(source_.At(i - 2).text)))
+      return true;
+    if (!source_.At(i - 1).Is(",")) continue;
+    size_t begin = i;  // int a = 0, b = 0;
+    while (begin > range.begin && !IsOneOf(source_.At(begin - 1).text, {";", "{", "}", "("})) --begin;
+    if (IsTypeWord(source_.At(begin).text)) return true;
+  }
+  return false;
+}
+
+std::optional<Range> Form::InitialOf(std::string_view name) const {
+  std::optional<Range> value;
+  for (size_t i = kernel_.body.begin + 1; i + 2 < kernel_.body.end; ++i) {
+    if (!source_.At(i).Is(name) || Member(source_, i)) continue;
+    const bool declared = Declared(name, {i - 1, i + 1}) || (source_.At(i - 1).Is(",") && Declared(name, kernel_.body) &&
+                                                             source_.Follows(i + 1, {"="}));
+    if (declared && source_.Follows(i, {name, "="}) && !value) {
+      size_t end = i + 2;
+      while (end < kernel_.body.end && !source_.At(end).Is(";") && !source_.At(end).Is(",")) {
+        const bool open = source_.At(end).Is("(") || source_.At(end).Is("[");
+        end = open ? source_.Close(end) + 1 : end + 1;
+      }
+      value = Range{i + 2, end};
+    } else if (source_.Written(i, i + 1)) {
+      return std::nullopt;
+    }
+  }
+  return value;
+}
+
+std::string Form::TypeOf(std::string_view name) const {
+  for (size_t i = kernel_.body.begin + 1; i < kernel_.body.end; ++i) {
+    if (!source_.At(i).Is(name) || !Declared(name, {i - 1, i + 1})) continue;
+    size_t begin = i;
+    while (begin > kernel_.body.begin && !IsOneOf(source_.At(begin - 1).text, {";", "{", "}", "("})) --begin;
+    std::string type;
+    for (size_t k = begin; k < i && IsTypeWord(source_.At(k).text); ++k) {
+      if (!source_.At(k).Is("const")) type += (type.empty() ? "" : " ") + std::string(source_.At(k).text);
+    }
+    return type;
+  }
+  for (size_t i = kernel_.body.begin + 1; i < kernel_.body.end; ++i) {  // int a = 0, b = 0;
+    if (!source_.At(i).Is(name) || !source_.At(i - 1).Is(",")) continue;
+    size_t begin = i;
+    while (begin > kernel_.body.begin && !IsOneOf(source_.At(begin - 1).text, {";", "{", "}", "("})) --begin;
+    if (IsTypeWord(source_.At(begin).text)) return std::string(source_.At(begin).text);
+  }
+  return "float";
+}
+
+bool Form::IsGlobalArray(std::string_view name) const {
+  for (const PlainParameter& parameter : kernel_.parameters) {
+    if (parameter.pointer && parameter.name == name) return true;
+  }
+  for (size_t i = kernel_.body.begin + 1; i < kernel_.body.end; ++i) {
+    if (source_.At(i).Is(name) && source_.At(i - 1).Is("*") && IsTypeWord(source_.At(i - 2).text)) return true;
+  }
+  return false;
+}
+
+std::vector<Access> Form::Accesses(Range range) const {
+  std::vector<Access> accesses;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (!source_.IsName(i) || !source_.Follows(i + 1, {"["}) || Member(source_, i)) continue;
+    if (!IsGlobalArray(source_.At(i).text)) continue;
+    const size_t close = source_.Close(i + 1);
+    accesses.push_back({std::string(source_.At(i).text), {i, close + 1}, {i + 2, close}, source_.Written(i, close + 1)});
+  }
+  return accesses;
+}
+
+bool Form::Depends(Range range, const std::set<std::string>& names, int depth) const {
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (!source_.IsName(i) || Member(source_, i)) continue;
+    const std::string name(source_.At(i).text);
+    if (names.contains(name)) return true;
+    if (depth > 6 || !Declared(name, kernel_.body)) continue;
+    for (size_t k = kernel_.body.begin; k < kernel_.body.end; ++k) {  // whatever it is set to
+      if (!source_.At(k).Is(name) || Member(source_, k) || !source_.Written(k, k + 1)) continue;
+      size_t end = k;
+      while (end < kernel_.body.end && !source_.At(end).Is(";") && !source_.At(end).Is(")")) {
+        const bool open = source_.At(end).Is("(") || source_.At(end).Is("[");
+        end = open ? source_.Close(end) + 1 : end + 1;
+      }
+      if (k + 1 < end && !range.Holds(k) && Depends({k + 1, end}, names, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+std::string Form::Inlined(Range range, const std::set<std::string>& kept, int depth) const {
+  std::map<std::string, std::string> names;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (!source_.IsName(i) || Member(source_, i) || depth > 6) continue;
+    const std::string name(source_.At(i).text);
+    if (kept.contains(name) || names.contains(name)) continue;
+    if (const auto value = InitialOf(name); value && !value->Holds(i))
+      names[name] = "(" + Inlined(*value, kept, depth + 1) + ")";
+  }
+  return Replaced(source_, range, names);
+}
+
+Stride Form::StrideOf(Range index, std::string_view variable, int depth) const {
+  if (depth > 12 || index.begin >= index.end) return Stride::kUnknown;
+  if (!Depends(index, {std::string(variable)})) return Stride::kNone;
+  while (index.end > index.begin && source_.At(index.begin).Is("(") && source_.Close(index.begin) + 1 == index.end) {
+    ++index.begin;
+    --index.end;
+  }
+  // Sums first, then products: the last operator outside of brackets divides the expression.
+  const auto divide = [&](std::initializer_list<std::string_view> marks) {
+    size_t found = 0;
+    for (size_t i = index.begin; i < index.end; ++i) {
+      if (source_.At(i).Is("(") || source_.At(i).Is("[")) {
+        i = source_.Close(i);
+      } else if (i > index.begin && IsOneOf(source_.At(i).text, marks) &&
+                 !IsOneOf(source_.At(i - 1).text, {"*", "/", "+", "-", "%", "("})) {
+        found = i;
+      }
+    }
+    return found;
+  };
+  if (const size_t sum = divide({"+", "-"}); sum != 0) {
+    const Stride a = StrideOf({index.begin, sum}, variable, depth + 1),
+                 b = StrideOf({sum + 1, index.end}, variable, depth + 1);
+    if (a == Stride::kNone) return b;
+    if (b == Stride::kNone) return a;
+    return a == Stride::kUnknown || b == Stride::kUnknown ? Stride::kUnknown : Stride::kFar;
+  }
+  if (const size_t product = divide({"*", "/", "%"}); product != 0) {
+    const Stride a = StrideOf({index.begin, product}, variable, depth + 1),
+                 b = StrideOf({product + 1, index.end}, variable, depth + 1);
+    if (source_.At(product).Is("*")) {
+      if (a == Stride::kUnknown || b == Stride::kUnknown) return Stride::kUnknown;
+      return Stride::kFar;
+    }
+    if (source_.At(product).Is("%") && b == Stride::kNone) return a;  // but where it wraps
+    return Stride::kUnknown;
+  }
+  if (index.end == index.begin + 1) {
+    const std::string_view name = source_.At(index.begin).text;
+    if (name == variable) return Stride::kUnit;
+    if (const auto value = InitialOf(name)) return StrideOf(*value, variable, depth + 1);
+    return Stride::kUnknown;
+  }
+  if (source_.At(index.begin).Is("(")) {  // a cast
+    const size_t close = source_.Close(index.begin);
+    if (close + 1 < index.end && IsTypeWord(source_.At(index.begin + 1).text))
+      return StrideOf({close + 1, index.end}, variable, depth + 1);
+  }
+  return Stride::kUnknown;
+}
+
+std::set<std::string> Form::Assigned(Range range) const {
+  std::set<std::string> names;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (source_.IsName(i) && !Member(source_, i) && !IsTypeWord(source_.At(i).text) && source_.Written(i, i + 1))
+      names.emplace(source_.At(i).text);
+  }
+  return names;
+}
+
+std::optional<std::string> Form::InLaunch(const PlainLaunch& launch, const std::string& text) const {
+  if (launch.arguments.size() != kernel_.parameters.size()) return std::nullopt;
+  const cuda_source::LexedSource lexed = cuda_source::Lex(text);
+  std::string result;
+  for (const cuda_source::Token& token : lexed.tokens) {
+    if (token.kind != cuda_source::Token::Kind::kIdentifier) {
+      result += token.text;
+      continue;
+    }
+    std::string word(token.text);
+    for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
+      if (kernel_.parameters[i].name != token.text) continue;
+      if (kernel_.parameters[i].pointer) return std::nullopt;
+      word = source_.Text(launch.arguments[i]);
+      if (launch.arguments[i].end != launch.arguments[i].begin + 1) word = "(" + word + ")";
+    }
+    const bool local = Declared(token.text, kernel_.body);
+    if (local || (word == token.text && IsOneOf(token.text, {"threadIdx", "blockIdx", "blockDim", "gridDim"})))
+      return std::nullopt;
+    result += IsTypeWord(word) ? word + " " : word;
+  }
+  return result;
+}
+
+std::string Form::ExtentIn(const PlainLaunch& launch, const Dimension& dimension) const {
+  const std::string axis = std::string(".") + dimension.axis;
+  if (!dimension.limit.empty()) {
+    if (const auto limit = InLaunch(launch, dimension.limit)) {
+      const bool simple = limit->find_first_of("+-*/%(< ") == std::string::npos;
+      return simple ? *limit : "(" + *limit + ")";
+    }
+  }
+  const std::string grid = "dim3(" + source_.Text(launch.grid) + ")" + axis;
+  return dimension.whole ? "(int)(" + grid + " * dim3(" + source_.Text(launch.block) + ")" + axis + ")"
+                         : "(int)" + grid;
+}
+
+}  // namespace kgrpo::coder_offline
