@@ -12,7 +12,9 @@ namespace {
 
 enum class Team { kWarp, kBlock, kColumn };
 
-constexpr int kBlockLanes = 128, kWarpBlock = 256, kColumnLanes = 16;
+constexpr int kBlockLanes = 128, kWarpBlock = 256;
+// Threads of a column's block along x, and of each column: whole sectors of 32 bytes, or whole lines of 128 bytes.
+constexpr int kSector = 8, kManyLanes = 64, kLine = 32, kFewLanes = 16;
 
 constexpr const char* kJoinWarp = R"(
 // Joins the values of a warp's threads; each of them has the result.
@@ -53,7 +55,7 @@ constexpr const char* kJoinColumn = R"(
 // Joins the values of the threads with the same threadIdx.x; each of them has the result.
 template <typename T>
 __device__ __forceinline__ T @name@(T a) {
-  __shared__ T parts[32][32];
+  __shared__ T parts[64][33];
   __syncthreads();
   parts[threadIdx.y][threadIdx.x] = a;
   __syncthreads();
@@ -102,7 +104,7 @@ __device__ __forceinline__ void @name@(T& a, P& place) {
 
 class Sharing {
  public:
-  Sharing(const Form& form, Team team) : form_(form), source_(form.source()), team_(team) {
+  Sharing(const Form& form, Team team, int columns) : form_(form), source_(form.source()), team_(team), columns_(columns) {
     lane_ = team == Team::kWarp ? source_.Fresh("lane") : team == Team::kBlock ? "threadIdx.x" : "threadIdx.y";
     lanes_ = team == Team::kWarp ? "32" : team == Team::kBlock ? "blockDim.x" : "blockDim.y";
     for (const Dimension& dimension : form.dimensions()) {
@@ -137,7 +139,7 @@ class Sharing {
         Replace(dimension.value, "blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32");
         Insert(End(dimension.declaration), pad + "const int " + lane_ + " = threadIdx.x % 32;");
       } else if (team_ == Team::kColumn && dimension.axis == 'x') {
-        const std::string value = "blockIdx.x * 32 + threadIdx.x";
+        const std::string value = "blockIdx.x * " + std::to_string(columns_) + " + threadIdx.x";
         if (inside_.empty()) {
           Replace(dimension.value, value);
         } else {
@@ -157,8 +159,9 @@ class Sharing {
       std::string block = std::to_string(team_ == Team::kBlock ? kBlockLanes : kWarpBlock);
       if (team_ == Team::kWarp) extents[0] = "(" + extents[0] + " * 32 + " + std::to_string(kWarpBlock - 1) + ") / " + block;
       if (team_ == Team::kColumn) {
-        extents[0] = "(" + extents[0] + " + 31) / 32";
-        block = "dim3(32, " + std::to_string(kColumnLanes) + ")";
+        const std::string wide = std::to_string(columns_);
+        extents[0] = "(" + extents[0] + " + " + std::to_string(columns_ - 1) + ") / " + wide;
+        block = "dim3(" + wide + ", " + std::to_string(columns_ == kLine ? kFewLanes : kManyLanes) + ")";
       }
       std::string grid = extents[0];
       if (extents[1] != "1" || extents[2] != "1")
@@ -203,7 +206,17 @@ class Sharing {
     if (!stores && !update) return;
     if (statement.kind == Statement::kDeclaration) return;
     Insert(Begin(statement.tokens), "{ if (" + lane_ + " == 0" + (inside_.empty() ? "" : " && " + inside_) + ") ");
-    Insert(End(statement.tokens), " }");
+    Insert(End(statement.tokens), " }" + (ReadLater(statement) ? Barrier() : ""));
+  }
+
+  std::string Barrier() const { return team_ == Team::kWarp ? " __syncwarp();" : " __syncthreads();"; }
+
+  // Whether an array that the statement stores to is used further on, maybe by another thread of the team.
+  bool ReadLater(const Statement& statement) const {
+    for (const Access& access : form_.Accesses(statement.tokens)) {
+      if (access.stored && source_.Has({statement.tokens.end, form_.kernel().body.end}, access.array)) return true;
+    }
+    return false;
   }
 
   void Loop(const Statement& loop) {
@@ -216,6 +229,7 @@ class Sharing {
         Running(loop, carried);
       } else {
         Work(loop.body);
+        if (ReadLater(loop)) Insert(End(loop.tokens), Barrier());
       }
       return;
     }
@@ -249,18 +263,16 @@ class Sharing {
     Replace(inner.step, inner.name + " += " + lanes_ + by);
     if (&inner != &loop) Around(loop.body, inner);
     if (!inside_.empty()) Guarded(inner.body);
-    const std::string pad = "\n" + source_.Indentation(loop.tokens.begin);
+    const std::string pad = "\n" + source_.Indentation(loop.tokens.begin) + "  ";
     std::string before, after;
     for (const Reduction& reduction : reductions) {
       if (!reduction.Repeats())
         before += "if (" + lane_ + " != 0) " + reduction.name + " = " + reduction.Identity() + ";" + pad;
       after += pad + Joined(reduction) + ";";
     }
-    const std::vector<Access> accesses = form_.Accesses(loop.inside);
-    const bool stores = std::any_of(accesses.begin(), accesses.end(), [](const Access& a) { return a.stored; });
-    if (stores && reductions.empty()) after += pad + (team_ == Team::kWarp ? "__syncwarp();" : "__syncthreads();");
-    Insert(Begin(loop.tokens), "{ " + before);
-    Insert(End(loop.tokens), after + " }");
+    if (ReadLater(loop)) after += pad + Trim(Barrier());
+    Insert(Begin(loop.tokens), "{" + pad + before);
+    Insert(End(loop.tokens), after + "\n" + source_.Indentation(loop.tokens.begin) + "}");
   }
 
   // Statements of a loop outside of the loop that is shared: changes count once.
@@ -342,6 +354,7 @@ class Sharing {
   const Form& form_;
   const PlainSource& source_;
   const Team team_;
+  const int columns_;  // a block takes these many
   std::string lane_, lanes_, inside_, why_ = "it has no loop whose turns several threads can share";
   int shared_ = 0;
   std::vector<Edit> edits_;
@@ -384,7 +397,7 @@ PlainResult Cooperate(const PlainSource& source, int lanes) {
       continue;
     }
     const Team team = Neighbours(form, form.work()) ? Team::kColumn : lanes == 32 ? Team::kWarp : Team::kBlock;
-    Sharing sharing(form, team);
+    Sharing sharing(form, team, lanes == 32 ? kLine : kSector);
     if (!sharing.Run(&edits, &helpers)) {
       why = sharing.why();
       continue;
@@ -392,7 +405,7 @@ PlainResult Cooperate(const PlainSource& source, int lanes) {
     if (done.empty()) first = source.At(kernel.first).begin;
     done = team == Team::kWarp    ? "a warp in place of each thread, its loops shared among 32 lanes"
            : team == Team::kBlock ? "a block in place of each thread, its loops shared among 128 threads"
-                                  : "sixteen threads in place of each, which share its loops";
+                                  : "several threads in place of each, which share its loops";
   }
   if (done.empty()) return {"", why};
   std::string text;

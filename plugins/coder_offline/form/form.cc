@@ -48,7 +48,44 @@ std::string Replaced(const PlainSource& source, Range range, const std::map<std:
   return text + source.Text({at, range.end});
 }
 
+std::string OnePointAThread(const PlainSource& source) {
+  std::vector<Edit> edits;
+  for (const PlainFunction& kernel : source.functions()) {
+    if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
+    std::string ignored;
+    const Form form(source, kernel, &ignored);
+    const std::vector<Statement> statements = form.Parse(kernel.body);
+    if (statements.size() != 1 || statements[0].kind != Statement::kFor) continue;
+    const Statement& loop = statements[0];
+    bool whole = false;
+    if (AxisOf(source.Plain(loop.value), &whole) != 'x' || !whole || !source.At(loop.limit.begin).Is(loop.name)) continue;
+    const std::string step = source.Plain(loop.step);
+    if (!IsOneOf(step, {loop.name + "+=blockDim.x*gridDim.x", loop.name + "+=gridDim.x*blockDim.x"})) continue;
+    const std::string limit = source.Text({loop.limit.begin + 2, loop.limit.end});
+    std::vector<Edit> own = {{source.At(loop.tokens.begin).begin, source.At(loop.step.end).end,
+                              loop.type + " " + loop.name + " = " + source.Text(loop.value) + ";\n  if (" +
+                                  source.Text(loop.limit) + ")"}};
+    for (size_t i = loop.inside.begin; i < loop.inside.end; ++i) {
+      if (source.At(i).Is("continue")) own.push_back({source.At(i).begin, source.At(i).end, "return"});
+    }
+    bool known = source.At(loop.limit.begin + 1).Is("<") && !source.At(loop.limit.begin + 2).Is("=");
+    for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {
+      const auto points = form.InLaunch(*launch, limit);
+      const auto threads = source.Number(launch->block);
+      known = known && points && threads;
+      if (!known) break;
+      const std::string block = std::to_string(threads->value);
+      own.push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end,
+                     "((" + *points + ") + " + std::to_string(threads->value - 1) + ") / " + block});
+      own.push_back({source.At(launch->block.begin).begin, source.At(launch->block.end - 1).end, block});
+    }
+    if (known) edits.insert(edits.end(), own.begin(), own.end());
+  }
+  return edits.empty() ? "" : source.Edited(edits);
+}
+
 Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* why) : source_(source), kernel_(kernel) {
+  for (const std::string& name : source.TemplateParameters(kernel)) types_.insert(name);
   std::vector<Statement> statements = Parse(kernel.body);
   bool started = false;
   for (size_t s = 0; s < statements.size(); ++s) {
@@ -89,6 +126,8 @@ Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* 
   }
   if (why->empty() && work_.empty()) *why = kernel.name + " has no work that is understood";
 }
+
+bool Form::IsType(std::string_view word) const { return IsTypeWord(word) || types_.contains(word); }
 
 const Dimension* Form::OnAxis(char axis) const {
   for (const Dimension& dimension : dimensions_) {
@@ -216,7 +255,7 @@ Statement Form::ParseOne(size_t* at, size_t end) const {
     if (i < end) ++i;
     statement.kind = Statement::kExpression;
     if (IsOneOf(source_.At(begin).text, {"return", "break", "continue"})) statement.kind = Statement::kLeave;
-    if (source_.IsName(begin) && (IsTypeWord(source_.At(begin).text) || source_.IsName(begin + 1)) &&
+    if (source_.IsName(begin) && (IsType(source_.At(begin).text) || source_.IsName(begin + 1)) &&
         statement.kind == Statement::kExpression) {
       statement.kind = Statement::kDeclaration;
       size_t equals = begin;
@@ -236,12 +275,13 @@ Statement Form::ParseOne(size_t* at, size_t end) const {
 bool Form::Declared(std::string_view name, Range range) const {
   for (size_t i = std::max<size_t>(range.begin, 1); i < range.end; ++i) {
     if (!source_.At(i).Is(name) || Member(source_, i)) continue;
-    if (IsTypeWord(source_.At(i - 1).text) || (source_.At(i - 1).Is("*") && i > 1 && IsTypeWord(source_.At(i - 2).text)))
+    if (IsType(source_.At(i - 1).text) || (source_.At(i - 1).Is("*") && i > 1 && IsType(source_.At(i - 2).text)))
       return true;
+    if (source_.IsName(i - 1) && !IsOneOf(source_.At(i - 1).text, {"return", "else", "case", "goto"})) return true;
     if (!source_.At(i - 1).Is(",")) continue;
     size_t begin = i;  // int a = 0, b = 0;
     while (begin > range.begin && !IsOneOf(source_.At(begin - 1).text, {";", "{", "}", "("})) --begin;
-    if (IsTypeWord(source_.At(begin).text)) return true;
+    if (IsType(source_.At(begin).text)) return true;
   }
   return false;
 }
@@ -272,7 +312,7 @@ std::string Form::TypeOf(std::string_view name) const {
     size_t begin = i;
     while (begin > kernel_.body.begin && !IsOneOf(source_.At(begin - 1).text, {";", "{", "}", "("})) --begin;
     std::string type;
-    for (size_t k = begin; k < i && IsTypeWord(source_.At(k).text); ++k) {
+    for (size_t k = begin; k < i && IsType(source_.At(k).text); ++k) {
       if (!source_.At(k).Is("const")) type += (type.empty() ? "" : " ") + std::string(source_.At(k).text);
     }
     return type;
@@ -281,7 +321,7 @@ std::string Form::TypeOf(std::string_view name) const {
     if (!source_.At(i).Is(name) || !source_.At(i - 1).Is(",")) continue;
     size_t begin = i;
     while (begin > kernel_.body.begin && !IsOneOf(source_.At(begin - 1).text, {";", "{", "}", "("})) --begin;
-    if (IsTypeWord(source_.At(begin).text)) return std::string(source_.At(begin).text);
+    if (IsType(source_.At(begin).text)) return std::string(source_.At(begin).text);
   }
   return "float";
 }
@@ -291,7 +331,7 @@ bool Form::IsGlobalArray(std::string_view name) const {
     if (parameter.pointer && parameter.name == name) return true;
   }
   for (size_t i = kernel_.body.begin + 1; i < kernel_.body.end; ++i) {
-    if (source_.At(i).Is(name) && source_.At(i - 1).Is("*") && IsTypeWord(source_.At(i - 2).text)) return true;
+    if (source_.At(i).Is(name) && source_.At(i - 1).Is("*") && IsType(source_.At(i - 2).text)) return true;
   }
   return false;
 }
@@ -383,7 +423,7 @@ Stride Form::StrideOf(Range index, std::string_view variable, int depth) const {
   }
   if (source_.At(index.begin).Is("(")) {  // a cast
     const size_t close = source_.Close(index.begin);
-    if (close + 1 < index.end && IsTypeWord(source_.At(index.begin + 1).text))
+    if (close + 1 < index.end && IsType(source_.At(index.begin + 1).text))
       return StrideOf({close + 1, index.end}, variable, depth + 1);
   }
   return Stride::kUnknown;
@@ -392,7 +432,7 @@ Stride Form::StrideOf(Range index, std::string_view variable, int depth) const {
 std::set<std::string> Form::Assigned(Range range) const {
   std::set<std::string> names;
   for (size_t i = range.begin; i < range.end; ++i) {
-    if (source_.IsName(i) && !Member(source_, i) && !IsTypeWord(source_.At(i).text) && source_.Written(i, i + 1))
+    if (source_.IsName(i) && !Member(source_, i) && !IsType(source_.At(i).text) && source_.Written(i, i + 1))
       names.emplace(source_.At(i).text);
   }
   return names;
@@ -417,7 +457,7 @@ std::optional<std::string> Form::InLaunch(const PlainLaunch& launch, const std::
     const bool local = Declared(token.text, kernel_.body);
     if (local || (word == token.text && IsOneOf(token.text, {"threadIdx", "blockIdx", "blockDim", "gridDim"})))
       return std::nullopt;
-    result += IsTypeWord(word) ? word + " " : word;
+    result += IsType(word) ? word + " " : word;
   }
   return result;
 }

@@ -86,6 +86,7 @@ class Form {
 
  private:
   Statement ParseOne(size_t* i, size_t end) const;
+  bool IsType(std::string_view word) const;
   bool TakeDimension(const Statement& statement);
   bool TakeGuard(const Statement& statement, bool last);
 
@@ -94,10 +95,15 @@ class Form {
   std::vector<Dimension> dimensions_;
   std::vector<Statement> before_, work_;
   std::vector<Range> guards_;
+  std::set<std::string, std::less<>> types_;  // the parameters of its template
 };
 
 // The text of a range in which each of these names is another text.
 std::string Replaced(const PlainSource& source, Range range, const std::map<std::string, std::string>& names);
+
+// The source with one thread for each point where a kernel strides over its grid and launches say how many points there
+// are: the form in which the rewrites read kernels. Empty where no kernel does.
+std::string OnePointAThread(const PlainSource& source);
 
 // Rewrites of kernels by their form; each looks at every kernel of the source.
 PlainResult Cooperate(const PlainSource& source, int lanes);  // threads for the loops of each thread: 32 or a block

@@ -34,7 +34,7 @@ class Several {
     if (choice_.plane) varying_.insert(choice_.plane->index);
     while (Spread(form_.before()) || Spread(form_.work())) {
     }
-    std::string text = "\n" + Numbers();
+    std::string text = Numbers();
     std::vector<Statement> before = form_.before();
     if (choice_.plane) {
       std::erase_if(before, [&](const Statement& s) { return choice_.plane->names.contains(s.name); });
@@ -48,7 +48,7 @@ class Several {
     }
     text += Emit(work);
     *why = why_;
-    return text;
+    return "\n" + Indented(text, 1);
   }
   const std::string& added() const { return added_; }
 
@@ -65,6 +65,7 @@ class Several {
   bool Spread(const std::vector<Statement>& statements, bool under = false) {
     bool more = false;
     for (const Statement& statement : statements) {
+      if (choice_.plane && choice_.plane->names.contains(statement.name)) continue;
       const bool nested = !statement.body.empty();
       if (nested) {
         const bool differs = under || Names(HeadOf(statement), varying_);

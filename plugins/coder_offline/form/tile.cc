@@ -13,7 +13,6 @@ namespace {
 
 // A block computes kRows x kColumns sums, each thread kOutputs x kOutputs of them.
 constexpr const char* kProduct = R"(
-
   constexpr int kEdge = @edge@, kDepth = @depth@, kOutputs = @outputs@, kThreads = kEdge / kOutputs * (kEdge / kOutputs);
   @shared@
   const int first_row = blockIdx.y * kEdge, first_column = blockIdx.x * kEdge;
@@ -246,7 +245,6 @@ class Product {
 
 // A copy that reads along rows and writes along columns: through a padded tile, so that both are neighbours.
 constexpr const char* kExchange = R"(
-
   __shared__ @element@ tile[32][33];
   const int first_row = blockIdx.y * 32, first_column = blockIdx.x * 32;
   @planes@
@@ -310,6 +308,7 @@ PlainResult TileProduct(const PlainSource& source, int tile, int outputs) {
     std::string words = "a tile of 32x32 in shared memory, read and written along its rows";
     int edge = 32, threads = 0;
     if (plane && outputs == 1) body = ExchangeBody(form, *plane);
+    if (!body.empty()) body = "\n" + Indented(body, 1);
     if (plane && body.empty()) {
       Product product(form, *plane);
       reason = product.Read();
@@ -317,7 +316,7 @@ PlainResult TileProduct(const PlainSource& source, int tile, int outputs) {
       threads = (tile / outputs) * (tile / outputs);
       words = "tiles of " + std::to_string(tile) + "x" + std::to_string(tile) + " in shared memory, " +
               std::to_string(outputs * outputs) + (outputs == 1 ? " output" : " outputs") + " a thread";
-      if (reason.empty()) body = product.Body(tile, outputs, tile <= 32 ? tile : outputs == 8 ? 8 : 16);
+      if (reason.empty()) body = "\n" + Indented(product.Body(tile, outputs, tile <= 32 ? tile : outputs == 8 ? 8 : 16), 1);
     }
     if (body.empty()) {
       why = reason;
