@@ -58,9 +58,11 @@ std::vector<Atomic> AtomicsIn(const PlainSource& source, Range range) {
     Atomic atomic{{i, close + 1}, arguments[0], arguments[1], "", std::nullopt};
     Range address = arguments[0];
     if (source.At(address.begin).Is("&")) ++address.begin;
-    while (source.At(address.begin).Is("(") && source.Close(address.begin) + 1 == address.end) ++address.begin, --address.end;
+    while (source.At(address.begin).Is("(") && source.Close(address.begin) + 1 == address.end)
+      ++address.begin, --address.end;
     atomic.array = source.At(address.begin).text;
-    if (source.Follows(address.begin + 1, {"["})) atomic.index = Range{address.begin + 2, source.Close(address.begin + 1)};
+    if (source.Follows(address.begin + 1, {"["}))
+      atomic.index = Range{address.begin + 2, source.Close(address.begin + 1)};
     if (source.Follows(address.begin + 1, {"+"})) atomic.index = Range{address.begin + 2, address.end};
     atomics.push_back(atomic);
     i = close;
@@ -77,7 +79,8 @@ bool NamesCounters(std::string name) {
 }
 
 // The number of counters: what the index is reduced by, a parameter or a constant that is named so; empty if unknown.
-std::string CountOf(const PlainSource& source, const PlainFunction& kernel, const Elements& elements, const Atomic& atomic) {
+std::string CountOf(const PlainSource& source, const PlainFunction& kernel, const Elements& elements,
+                    const Atomic& atomic) {
   std::string text = source.Plain(*atomic.index);
   for (size_t i = atomic.index->begin; i + 1 < atomic.index->end; ++i) {
     if (source.At(i).Is("%") && i + 2 == atomic.index->end) return std::string(source.At(i + 1).text);
@@ -142,20 +145,19 @@ PlainResult GatherAtomics(const PlainSource& source) {
       why = "the number of counters of " + kernel.name + " is not known";
       continue;
     }
-    const std::string body =
-        Fill(one_address ? kOneAddress : kCounters,
-             {{"type", type},
-              {"index_type", elements->type},
-              {"index", elements->index},
-              {"limit", elements->limit},
-              {"work", Trim(Work(source, *elements, atomics))},
-              {"address", source.Text(first.address)},
-              {"array", first.array},
-              {"count", count},
-              {"room", std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
-                                   [&](const PlainParameter& p) { return p.name == count; })
-                           ? std::to_string(kMostCounters)
-                           : count}});
+    const std::string body = Fill(one_address ? kOneAddress : kCounters,
+                                  {{"type", type},
+                                   {"index_type", elements->type},
+                                   {"index", elements->index},
+                                   {"limit", elements->limit},
+                                   {"work", Trim(Work(source, *elements, atomics))},
+                                   {"address", source.Text(first.address)},
+                                   {"array", first.array},
+                                   {"count", count},
+                                   {"room", std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
+                                                        [&](const PlainParameter& p) { return p.name == count; })
+                                                ? std::to_string(kMostCounters)
+                                                : count}});
     std::vector<Edit> own = {{source.At(kernel.body.begin - 1).end, source.At(kernel.body.end).begin, body}};
     std::string refused;
     for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {

@@ -33,7 +33,7 @@ bool Reshape(const Form& form, char first, const int (&shape)[3], std::vector<Ed
       grid[i] = form.ExtentIn(*launch, dimension);
       if (size > 1) grid[i] = "(" + grid[i] + " + " + std::to_string(size - 1) + ") / " + std::to_string(size);
     }
-    const auto dim3 = [](const std::string (&of)[3]) { return "dim3(" + of[0] + ", " + of[1] + ", " + of[2] + ")"; };
+    const auto dim3 = [](const std::string(&of)[3]) { return "dim3(" + of[0] + ", " + of[1] + ", " + of[2] + ")"; };
     edits->push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end, dim3(grid)});
     edits->push_back({source.At(launch->block.begin).begin, source.At(launch->block.end - 1).end, dim3(block)});
   }
@@ -57,7 +57,8 @@ PlainResult ExchangeAxes(const PlainSource& source) {
       if (!reason.empty() || !dimension.whole) continue;
       if (Neighbours(form, form.work(), dimension.name) > Neighbours(form, form.work(), best->name)) best = &dimension;
     }
-    if (reason.empty() && best == x) reason = "already applied: neighbouring threads of " + kernel.name + " take neighbouring elements";
+    if (reason.empty() && best == x)
+      reason = "already applied: neighbouring threads of " + kernel.name + " take neighbouring elements";
     if (!reason.empty()) {
       why = reason;
       continue;
@@ -84,7 +85,8 @@ PlainResult BlockShape(const PlainSource& source, int threads) {
     if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
     std::string reason;
     const Form form(source, kernel, &reason);
-    const auto whole = std::count_if(form.dimensions().begin(), form.dimensions().end(), [](const Dimension& d) { return d.whole; });
+    const auto whole =
+        std::count_if(form.dimensions().begin(), form.dimensions().end(), [](const Dimension& d) { return d.whole; });
     if (reason.empty() && whole < 2) reason = kernel.name + " is not over two or three axes";
     if (!reason.empty()) {
       why = reason;

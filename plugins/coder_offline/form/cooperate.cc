@@ -104,7 +104,8 @@ __device__ __forceinline__ void @name@(T& a, P& place) {
 
 class Sharing {
  public:
-  Sharing(const Form& form, Team team, int columns) : form_(form), source_(form.source()), team_(team), columns_(columns) {
+  Sharing(const Form& form, Team team, int columns)
+      : form_(form), source_(form.source()), team_(team), columns_(columns) {
     lane_ = team == Team::kWarp ? source_.Fresh("lane") : team == Team::kBlock ? "threadIdx.x" : "threadIdx.y";
     lanes_ = team == Team::kWarp ? "32" : team == Team::kBlock ? "blockDim.x" : "blockDim.y";
     for (const Dimension& dimension : form.dimensions()) {
@@ -157,7 +158,8 @@ class Sharing {
       for (const Dimension& dimension : form_.dimensions())
         extents[dimension.axis - 'x'] = form_.ExtentIn(*launch, dimension);
       std::string block = std::to_string(team_ == Team::kBlock ? kBlockLanes : kWarpBlock);
-      if (team_ == Team::kWarp) extents[0] = "(" + extents[0] + " * 32 + " + std::to_string(kWarpBlock - 1) + ") / " + block;
+      if (team_ == Team::kWarp)
+        extents[0] = "(" + extents[0] + " * 32 + " + std::to_string(kWarpBlock - 1) + ") / " + block;
       if (team_ == Team::kColumn) {
         const std::string wide = std::to_string(columns_);
         extents[0] = "(" + extents[0] + " + " + std::to_string(columns_ - 1) + ") / " + wide;
@@ -244,10 +246,11 @@ class Sharing {
     }
     if (best != &loop) {
       const Carried own = CarriedBy(form_, *best);
-      const bool of_outer = own.why.empty() && std::all_of(own.reductions.begin(), own.reductions.end(), [&](const Reduction& r) {
-        return std::any_of(carried.reductions.begin(), carried.reductions.end(),
-                           [&](const Reduction& o) { return o.name == r.name; });
-      });
+      const bool of_outer =
+          own.why.empty() && std::all_of(own.reductions.begin(), own.reductions.end(), [&](const Reduction& r) {
+            return std::any_of(carried.reductions.begin(), carried.reductions.end(),
+                               [&](const Reduction& o) { return o.name == r.name; });
+          });
       if (!of_outer && team_ == Team::kWarp) return Work(loop.body);
       if (!of_outer) best = &loop;
     }
@@ -280,7 +283,8 @@ class Sharing {
     for (const Statement& statement : statements) {
       if (statement.tokens.begin == inner.tokens.begin) continue;
       Range term;
-      if (statement.Holds(inner.tokens.begin) || statement.kind == Statement::kIf || statement.kind == Statement::kFor) {
+      if (statement.Holds(inner.tokens.begin) || statement.kind == Statement::kIf ||
+          statement.kind == Statement::kFor) {
         Around(statement.body, inner);
       } else {
         const auto update = ReadUpdate(form_, statement, &term);
@@ -317,9 +321,9 @@ class Sharing {
                        condition + ") {\n";
     const std::string early = source_.Text({loop.inside.begin, update.begin});
     text += early + pad + part + " = " + source_.Text(*carried.term) + ";" + pad + "}" + pad +
-            "for (int o = 1; o < 32; o <<= 1) {" + pad + "  const " + type + " t = __shfl_up_sync(0xffffffffu, " + part +
-            ", o);" + pad + "  if (" + lane_ + " >= o) " + part + " += t;" + pad + "}" + pad + total + " += " + part +
-            ";" + pad + "if (" + condition + ") {" + pad + early + pad +
+            "for (int o = 1; o < 32; o <<= 1) {" + pad + "  const " + type + " t = __shfl_up_sync(0xffffffffu, " +
+            part + ", o);" + pad + "  if (" + lane_ + " >= o) " + part + " += t;" + pad + "}" + pad + total +
+            " += " + part + ";" + pad + "if (" + condition + ") {" + pad + early + pad +
             source_.Text({update.end, loop.inside.end}) + pad + "}" + pad + total + " = __shfl_sync(0xffffffffu, " +
             total + ", 31);" + "\n" + source_.Indentation(loop.tokens.begin) + "}";
     Replace(loop.tokens, text);
@@ -334,13 +338,13 @@ class Sharing {
     if (!reduction.place.empty()) {
       name = source_.Fresh(name + "_place" + (reduction.last ? "_last" : ""));
       const bool largest = reduction.kind == Reduction::kMax;
-      helpers_[name] = Fill(team_ == Team::kWarp ? kPlaceWarp : kPlaceBlock,
-                            {{"name", name},
-                             {"better", largest ? ">" : "<"},
-                             {"first", reduction.last ? ">" : "<"},
-                             {"step", column ? "blockDim.x" : "1"},
-                             {"count", column ? "blockDim.y" : "blockDim.x"},
-                             {"begin", column ? "threadIdx.x" : "0"}});
+      helpers_[name] =
+          Fill(team_ == Team::kWarp ? kPlaceWarp : kPlaceBlock, {{"name", name},
+                                                                 {"better", largest ? ">" : "<"},
+                                                                 {"first", reduction.last ? ">" : "<"},
+                                                                 {"step", column ? "blockDim.x" : "1"},
+                                                                 {"count", column ? "blockDim.y" : "blockDim.x"},
+                                                                 {"begin", column ? "threadIdx.x" : "0"}});
       return name + "(" + reduction.name + ", " + reduction.place + ")";
     }
     name = source_.Fresh(name);

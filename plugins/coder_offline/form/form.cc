@@ -1,29 +1,43 @@
 #include "coder_offline/form/form.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace kgrpo::coder_offline {
 namespace {
 
 bool IsTypeWord(std::string_view word) {
-  return IsOneOf(word, {"int", "unsigned", "uint", "long", "short", "size_t", "float", "double", "bool", "char", "auto",
-                        "int64_t", "uint64_t", "int32_t", "uint32_t", "const", "signed", "half", "float4", "float2"});
+  return IsOneOf(
+      word, {"int",  "unsigned", "uint",     "long",    "short",    "size_t", "float",  "double", "bool",   "char",
+             "auto", "int64_t",  "uint64_t", "int32_t", "uint32_t", "const",  "signed", "half",   "float4", "float2"});
 }
 
 bool Member(const PlainSource& source, size_t i) {
   return i > 0 && (source.At(i - 1).Is(".") || source.At(i - 1).Is("->"));
 }
 
-// The axis of `blockIdx.x * blockDim.x + threadIdx.x`, written in any order, or of `blockIdx.y` alone; 0 for others.
-char AxisOf(const std::string& text, bool* whole) {
+// The axis of `blockIdx.x * blockDim.x + threadIdx.x`, written in any order and with a number or a constant for the
+// block's size, or of `blockIdx.y` alone; 0 for others.
+char AxisOf(std::string text, bool* whole) {
+  std::erase_if(text, [](char c) { return c == '(' || c == ')'; });
   for (const char axis : {'x', 'y', 'z'}) {
     const std::string a = std::string(".") + axis, b = "blockIdx" + a, d = "blockDim" + a, t = "threadIdx" + a;
-    *whole = true;
-    if (IsOneOf(text, {b + "*" + d + "+" + t, d + "*" + b + "+" + t, t + "+" + b + "*" + d, t + "+" + d + "*" + b,
-                       "(" + b + "*" + d + ")+" + t, t + "+(" + b + "*" + d + ")", "(" + d + "*" + b + ")+" + t}))
-      return axis;
-    *whole = false;
-    if (text == b) return axis;
+    std::string product = text;
+    *whole = text != b;
+    if (!*whole) return axis;
+    if (text.starts_with(t + "+")) {
+      product = text.substr(t.size() + 1);
+    } else if (text.ends_with("+" + t)) {
+      product = text.substr(0, text.size() - t.size() - 1);
+    } else {
+      continue;
+    }
+    std::string size;
+    if (product.starts_with(b + "*")) size = product.substr(b.size() + 1);
+    if (product.ends_with("*" + b)) size = product.substr(0, product.size() - b.size() - 1);
+    const bool word = !size.empty() && std::all_of(size.begin(), size.end(),
+                                                   [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (size == d || word) return axis;
   }
   return 0;
 }
@@ -34,14 +48,15 @@ std::string Replaced(const PlainSource& source, Range range, const std::map<std:
   std::string text;
   size_t at = range.begin;
   for (size_t i = range.begin; i < range.end; ++i) {
-    const auto found = source.IsName(i) && !Member(source, i) ? names.find(std::string(source.At(i).text)) : names.end();
+    const auto found =
+        source.IsName(i) && !Member(source, i) ? names.find(std::string(source.At(i).text)) : names.end();
     if (found == names.end()) continue;
     const std::string before = source.Text({at, i + 1});
     text += before.substr(0, before.size() - source.At(i).text.size()) + found->second;
     if (i + 1 < range.end) {  // the blanks before the next token
       const std::string pair = source.Text({i, i + 2});
-      text += pair.substr(source.At(i).text.size(),
-                          pair.size() - source.At(i).text.size() - source.At(i + 1).text.size());
+      text +=
+          pair.substr(source.At(i).text.size(), pair.size() - source.At(i).text.size() - source.At(i + 1).text.size());
     }
     at = i + 1;
   }
@@ -58,13 +73,14 @@ std::string OnePointAThread(const PlainSource& source) {
     if (statements.size() != 1 || statements[0].kind != Statement::kFor) continue;
     const Statement& loop = statements[0];
     bool whole = false;
-    if (AxisOf(source.Plain(loop.value), &whole) != 'x' || !whole || !source.At(loop.limit.begin).Is(loop.name)) continue;
+    if (AxisOf(source.Plain(loop.value), &whole) != 'x' || !whole || !source.At(loop.limit.begin).Is(loop.name))
+      continue;
     const std::string step = source.Plain(loop.step);
     if (!IsOneOf(step, {loop.name + "+=blockDim.x*gridDim.x", loop.name + "+=gridDim.x*blockDim.x"})) continue;
     const std::string limit = source.Text({loop.limit.begin + 2, loop.limit.end});
-    std::vector<Edit> own = {{source.At(loop.tokens.begin).begin, source.At(loop.step.end).end,
-                              loop.type + " " + loop.name + " = " + source.Text(loop.value) + ";\n  if (" +
-                                  source.Text(loop.limit) + ")"}};
+    std::vector<Edit> own = {
+        {source.At(loop.tokens.begin).begin, source.At(loop.step.end).end,
+         loop.type + " " + loop.name + " = " + source.Text(loop.value) + ";\n  if (" + source.Text(loop.limit) + ")"}};
     for (size_t i = loop.inside.begin; i < loop.inside.end; ++i) {
       if (source.At(i).Is("continue")) own.push_back({source.At(i).begin, source.At(i).end, "return"});
     }
@@ -84,7 +100,8 @@ std::string OnePointAThread(const PlainSource& source) {
   return edits.empty() ? "" : source.Edited(edits);
 }
 
-Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* why) : source_(source), kernel_(kernel) {
+Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* why)
+    : source_(source), kernel_(kernel) {
   for (const std::string& name : source.TemplateParameters(kernel)) types_.insert(name);
   std::vector<Statement> statements = Parse(kernel.body);
   bool started = false;
@@ -102,8 +119,9 @@ Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* 
     const bool plain = statement.kind == Statement::kDeclaration && Accesses(statement.tokens).empty();
     bool later = false;  // a guard or a dimension follows
     for (size_t k = s + 1; k < statements.size() && !started; ++k) {
-      later = later || (statements[k].kind == Statement::kIf && statements[k].body.size() == 1 &&
-                        statements[k].body[0].kind == Statement::kLeave) ||
+      later = later ||
+              (statements[k].kind == Statement::kIf && statements[k].body.size() == 1 &&
+               statements[k].body[0].kind == Statement::kLeave) ||
               (k + 1 == statements.size() && statements[k].kind == Statement::kIf) ||
               source.Has(statements[k].tokens, "blockIdx");
     }
@@ -115,12 +133,13 @@ Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* 
     work_.push_back(statement);
   }
   if (dimensions_.empty()) *why = kernel.name + " does not number its threads by blockIdx.x * blockDim.x + threadIdx.x";
-  size_t known = 0;
-  for (const Dimension& dimension : dimensions_) known += dimension.whole ? 3 : 1;
-  size_t uses = 0;
-  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i)
-    uses += IsOneOf(source.At(i).text, {"threadIdx", "blockIdx", "blockDim", "gridDim"}) ? 1 : 0;
-  if (why->empty() && uses != known) *why = kernel.name + " uses its threads' numbers in other ways too";
+  bool other = false;
+  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
+    other = other || (IsOneOf(source.At(i).text, {"threadIdx", "blockIdx", "blockDim", "gridDim"}) &&
+                      std::none_of(dimensions_.begin(), dimensions_.end(),
+                                   [i](const Dimension& dimension) { return dimension.value.Holds(i); }));
+  }
+  if (why->empty() && other) *why = kernel.name + " uses its threads' numbers in other ways too";
   for (const char* word : {"__shared__", "__syncthreads", "goto", "asm", "switch", "while", "do"}) {
     if (why->empty() && source.Has(kernel.body, word)) *why = kernel.name + " has " + word + " in it";
   }
@@ -290,8 +309,8 @@ std::optional<Range> Form::InitialOf(std::string_view name) const {
   std::optional<Range> value;
   for (size_t i = kernel_.body.begin + 1; i + 2 < kernel_.body.end; ++i) {
     if (!source_.At(i).Is(name) || Member(source_, i)) continue;
-    const bool declared = Declared(name, {i - 1, i + 1}) || (source_.At(i - 1).Is(",") && Declared(name, kernel_.body) &&
-                                                             source_.Follows(i + 1, {"="}));
+    const bool declared = Declared(name, {i - 1, i + 1}) ||
+                          (source_.At(i - 1).Is(",") && Declared(name, kernel_.body) && source_.Follows(i + 1, {"="}));
     if (declared && source_.Follows(i, {name, "="}) && !value) {
       size_t end = i + 2;
       while (end < kernel_.body.end && !source_.At(end).Is(";") && !source_.At(end).Is(",")) {
@@ -342,7 +361,8 @@ std::vector<Access> Form::Accesses(Range range) const {
     if (!source_.IsName(i) || !source_.Follows(i + 1, {"["}) || Member(source_, i)) continue;
     if (!IsGlobalArray(source_.At(i).text)) continue;
     const size_t close = source_.Close(i + 1);
-    accesses.push_back({std::string(source_.At(i).text), {i, close + 1}, {i + 2, close}, source_.Written(i, close + 1)});
+    accesses.push_back(
+        {std::string(source_.At(i).text), {i, close + 1}, {i + 2, close}, source_.Written(i, close + 1)});
   }
   return accesses;
 }

@@ -19,9 +19,9 @@ namespace kgrpo::coder_offline {
 struct Statement {
   enum Kind { kExpression, kDeclaration, kIf, kFor, kBlock, kLeave, kOther };
   Kind kind = kOther;
-  Range tokens;     // all of it, with its ; or }
-  Range head;       // in the parentheses of an if
-  Range inside;     // of a for, an if or a block: the body's tokens without its braces
+  Range tokens;            // all of it, with its ; or }
+  Range head;              // in the parentheses of an if
+  Range inside;            // of a for, an if or a block: the body's tokens without its braces
   std::string type, name;  // of a declaration with one name; a for's variable
   Range value;             // a declaration's initial value, a for's first value; empty without one
   Range limit, step;       // of a for: the condition, and the expression that steps

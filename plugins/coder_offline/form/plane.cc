@@ -49,7 +49,8 @@ bool ReadDivided(const Form& form, const Dimension& dimension, Plane* plane) {
   if (plane->plane.empty()) plane->plane = form.source().Fresh("plane");
   plane->rows = rows;
   plane->planes = "(" + dimension.limit + ") / (" + columns + " * " + rows + ")";
-  plane->index_value = "(" + plane->plane + " * " + rows + " + " + plane->row + ") * " + columns + " + " + plane->column;
+  plane->index_value =
+      "(" + plane->plane + " * " + rows + " + " + plane->row + ") * " + columns + " + " + plane->column;
   return true;
 }
 

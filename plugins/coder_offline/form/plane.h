@@ -1,5 +1,6 @@
 // The points of a kernel as a plane of rows and columns, with what numbers planes: from two axes of the grid, or from
-// one index that the kernel divides (row = i / n, column = i % n). Used by rewrites that give a block a part of a plane.
+// one index that the kernel divides (row = i / n, column = i % n). Used by rewrites that give a block a part of a
+// plane.
 #pragma once
 
 #include <optional>
@@ -11,13 +12,13 @@
 namespace kgrpo::coder_offline {
 
 struct Plane {
-  std::string row, column, plane;          // the kernel's names; plane may be empty
-  std::string rows, columns;               // their limits, in the kernel's names
-  std::string planes;                      // of a divided index; else empty
+  std::string row, column, plane;              // the kernel's names; plane may be empty
+  std::string rows, columns;                   // their limits, in the kernel's names
+  std::string planes;                          // of a divided index; else empty
   std::string index, index_type, index_value;  // the divided index, and its value from the others; else empty
-  std::vector<Statement> declarations;     // before the first other statement, without those of the dimensions
+  std::vector<Statement> declarations;         // before the first other statement, without those of the dimensions
   std::vector<Statement> rest;
-  std::set<std::string> names;             // of the dimensions
+  std::set<std::string> names;  // of the dimensions
 };
 
 // Columns are what the kernel's stores are neighbours along. Sets *why where the kernel has no plane.

@@ -13,8 +13,8 @@ namespace {
 struct Choice {
   const Dimension* dimension = nullptr;
   std::optional<Plane> plane;
-  int reused = 0;        // accesses in loops that do not depend on it
-  bool spread = false;   // neighbouring threads take neighbouring points: the points of a thread are a block apart
+  int reused = 0;       // accesses in loops that do not depend on it
+  bool spread = false;  // neighbouring threads take neighbouring points: the points of a thread are a block apart
 };
 
 class Several {
@@ -101,10 +101,10 @@ class Several {
       const std::string axis = std::string(".") + dimension.axis;
       if (choice_.plane) {
         const Plane& plane = *choice_.plane;
-        const std::string one = source_.Fresh("group"), groups = "((int)(" + plane.rows + ") + " +
-                                std::to_string(points_ - 1) + ") / " + n;
-        text += "  const int " + one + " = " + source_.Text(dimension.value) + ", " + plane.column + " = " + one + " % (int)(" +
-                plane.columns + ");\n";
+        const std::string one = source_.Fresh("group"),
+                          groups = "((int)(" + plane.rows + ") + " + std::to_string(points_ - 1) + ") / " + n;
+        text += "  const int " + one + " = " + source_.Text(dimension.value) + ", " + plane.column + " = " + one +
+                " % (int)(" + plane.columns + ");\n";
         const std::string in_plane = one + " / (int)(" + plane.columns + ")";
         if (plane.planes.empty()) {
           guards += "  if (" + in_plane + " >= " + groups + ") return;\n";
@@ -123,16 +123,15 @@ class Several {
         base = "(int)(" + source_.Text(dimension.value) + ") * " + n;
       }
     }
-    const std::string by =
-        choice_.spread ? own_ + " * (int)blockDim." + std::string(1, choice_.dimension->axis) : own_;
+    const std::string by = choice_.spread ? own_ + " * (int)blockDim." + std::string(1, choice_.dimension->axis) : own_;
     text += guards + "  int " + name_ + "[" + n + "];\n  bool " + inside_ + "[" + n + "];\n";
     if (choice_.plane) text += "  int " + choice_.plane->index + "[" + n + "];\n";
     text += each + "{\n    " + name_ + "[" + own_ + "] = " + base + " + " + by + ";\n    " + inside_ + "[" + own_ +
-            "] = " + name_ + "[" + own_ + "] < (int)(" + limit_ + ");\n    if (!" + inside_ + "[" + own_ + "]) " + name_ +
-            "[" + own_ + "] = (int)(" + limit_ + ") - 1;\n";
+            "] = " + name_ + "[" + own_ + "] < (int)(" + limit_ + ");\n    if (!" + inside_ + "[" + own_ + "]) " +
+            name_ + "[" + own_ + "] = (int)(" + limit_ + ") - 1;\n";
     if (choice_.plane)
-      text += "    " + choice_.plane->index + "[" + own_ + "] = " +
-              ReplaceWord(choice_.plane->index_value, name_, name_ + "[" + own_ + "]") + ";\n";
+      text += "    " + choice_.plane->index + "[" + own_ +
+              "] = " + ReplaceWord(choice_.plane->index_value, name_, name_ + "[" + own_ + "]") + ";\n";
     return text + "  }\n";
   }
 
@@ -183,7 +182,8 @@ class Several {
     }
     if (statement.kind == Statement::kLeave) why_ = form_.kernel().name + " leaves its work at a condition";
     if (statement.kind == Statement::kDeclaration) {
-      if (statement.name.empty() || statement.type.find("auto") != std::string::npos) return SeveralNames(statement, declared);
+      if (statement.name.empty() || statement.type.find("auto") != std::string::npos)
+        return SeveralNames(statement, declared);
       if (declared == nullptr) {
         own_loops_.insert(statement.name);
         return Indexed(statement.tokens) + "\n";
@@ -198,7 +198,8 @@ class Several {
     bool stores = std::any_of(accesses.begin(), accesses.end(), [](const Access& a) { return a.stored; });
     for (size_t i = statement.tokens.begin; i < statement.tokens.end; ++i)
       stores = stores || source_.At(i).text.starts_with("atomic");
-    return (stores ? "{ if (" + inside_ + "[" + own_ + "]) " : "") + Indexed(statement.tokens) + (stores ? " }\n" : "\n");
+    return (stores ? "{ if (" + inside_ + "[" + own_ + "]) " : "") + Indexed(statement.tokens) +
+           (stores ? " }\n" : "\n");
   }
 
   // `float a = 0, b = 0;`
@@ -296,9 +297,11 @@ PlainResult SeveralPoints(const PlainSource& source, int points) {
         if ('x' + i == axis) extents[i] = "(" + extents[i] + " + " + std::to_string(points - 1) + ") / " + n;
       }
       if (best.plane) {  // rows are grouped, not blocks
-        const auto rows = form.InLaunch(*launch, best.plane->rows), columns = form.InLaunch(*launch, best.plane->columns);
+        const auto rows = form.InLaunch(*launch, best.plane->rows),
+                   columns = form.InLaunch(*launch, best.plane->columns);
         const auto planes = best.plane->planes.empty() ? std::string("1") : form.InLaunch(*launch, best.plane->planes);
-        if (!rows || !columns || !planes) return {"", "the launch of " + kernel.name + " does not say how large its arrays are"};
+        if (!rows || !columns || !planes)
+          return {"", "the launch of " + kernel.name + " does not say how large its arrays are"};
         const std::string block = "dim3(" + source.Text(launch->block) + ").x";
         extents[0] = "((((" + *rows + ") + " + std::to_string(points - 1) + ") / " + n + ") * (" + *columns + ") * (" +
                      *planes + ") + " + block + " - 1) / " + block;

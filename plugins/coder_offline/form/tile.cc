@@ -113,13 +113,14 @@ class Product {
       kept.insert(loop_.name);
       kept.insert(plane_.index);
       const std::string value = form_.Inlined(whole, kept);
-      if (!plane_.index.empty() && form_.Depends(whole, {plane_.index}) && value.find(plane_.index) != std::string::npos &&
-          ReplaceWord(value, plane_.index, "") != value)
+      if (!plane_.index.empty() && form_.Depends(whole, {plane_.index}) &&
+          value.find(plane_.index) != std::string::npos && ReplaceWord(value, plane_.index, "") != value)
         return name + " reads by its whole index in the loop";
       for (size_t i = whole.begin; i < whole.end; ++i) staged_at_[i] = value;
       if (std::any_of(staged_.begin(), staged_.end(), [&](const Staged& s) { return s.value == value; })) continue;
-      staged_.push_back({value, source_.Fresh("tile_" + std::to_string(staged_.size())), ElementType(form_, access.array),
-                         by_row, form_.StrideOf(access.index, loop_.name) == Stride::kUnit});
+      staged_.push_back({value, source_.Fresh("tile_" + std::to_string(staged_.size())),
+                         ElementType(form_, access.array), by_row,
+                         form_.StrideOf(access.index, loop_.name) == Stride::kUnit});
     }
     const auto rows = std::count_if(staged_.begin(), staged_.end(), [](const Staged& s) { return s.by_row; });
     if (rows == 0 || rows == static_cast<int>(staged_.size()))
@@ -146,8 +147,9 @@ class Product {
                            {"tile", one.tile},
                            {"value", one.value},
                            {"zero", one.type + "(0)"}});
-      registers += one.type + " " + one.tile + "_own[kOutputs];\n#pragma unroll\nfor (int own = 0; own < kOutputs; ++own) " +
-                   one.tile + "_own[own] = " + one.tile + "[deep][" + (one.by_row ? "row_in" : "column_in") + " + own];\n";
+      registers += one.type + " " + one.tile +
+                   "_own[kOutputs];\n#pragma unroll\nfor (int own = 0; own < kOutputs; ++own) " + one.tile +
+                   "_own[own] = " + one.tile + "[deep][" + (one.by_row ? "row_in" : "column_in") + " + own];\n";
     }
     bool products = true;  // padding by zeros adds nothing
     for (const Statement& statement : loop_.body) {
@@ -161,7 +163,8 @@ class Product {
       sums += sum.type + " " + own + "[kOutputs][kOutputs] = {};\n";
       finish += sum.name + " += " + own + "[of_row][of_column];\n";
     }
-    if (!plane_.index.empty()) declarations += "const " + std::string("int ") + plane_.index + " = " + plane_.index_value + ";\n";
+    if (!plane_.index.empty())
+      declarations += "const " + std::string("int ") + plane_.index + " = " + plane_.index_value + ";\n";
     for (const Statement& statement : plane_.declarations) {
       if (!plane_.names.contains(statement.name)) declarations += source_.Text(statement.tokens) + "\n";
     }
@@ -316,7 +319,8 @@ PlainResult TileProduct(const PlainSource& source, int tile, int outputs) {
       threads = (tile / outputs) * (tile / outputs);
       words = "tiles of " + std::to_string(tile) + "x" + std::to_string(tile) + " in shared memory, " +
               std::to_string(outputs * outputs) + (outputs == 1 ? " output" : " outputs") + " a thread";
-      if (reason.empty()) body = "\n" + Indented(product.Body(tile, outputs, tile <= 32 ? tile : outputs == 8 ? 8 : 16), 1);
+      if (reason.empty())
+        body = "\n" + Indented(product.Body(tile, outputs, tile <= 32 ? tile : outputs == 8 ? 8 : 16), 1);
     }
     if (body.empty()) {
       why = reason;

@@ -92,7 +92,8 @@ std::optional<Reduction> ReadUpdate(const Form& form, const Statement& statement
   const size_t i = statement.tokens.begin, end = statement.tokens.end - 1;
   Reduction reduction;
   reduction.updates = {statement.tokens};
-  if ((source.Follows(i, {"+", "+"}) && source.IsName(i + 2)) || (source.IsName(i) && source.Follows(i + 1, {"+", "+", ";"}))) {
+  if ((source.Follows(i, {"+", "+"}) && source.IsName(i + 2)) ||
+      (source.IsName(i) && source.Follows(i + 1, {"+", "+", ";"}))) {
     reduction.name = source.At(source.IsName(i) ? i : i + 2).text;
     *term = {end, end};
     return reduction;

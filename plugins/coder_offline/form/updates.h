@@ -1,5 +1,5 @@
-// Finds how a loop changes the variables that it carries from one turn to the next: sums, products, largest and smallest
-// values, the place of one of these, and running totals. Used where a loop's turns are shared among threads.
+// Finds how a loop changes the variables that it carries from one turn to the next: sums, products, largest and
+// smallest values, the place of one of these, and running totals. Used where a loop's turns are shared among threads.
 #pragma once
 
 #include <optional>

@@ -14,11 +14,11 @@ namespace kgrpo::coder_offline {
 namespace {
 
 // The order of application: later techniques depend on the code that earlier ones write.
-constexpr Technique kOrder[] = {Technique::kNarrow,     Technique::kPrivatize, Technique::kTile,
-                                Technique::kRegister,   Technique::kCoalesce,  Technique::kCooperate,
-                                Technique::kShuffle,    Technique::kGridStride, Technique::kRestrict,
-                                Technique::kVectorize,  Technique::kFast,      Technique::kUnroll,
-                                Technique::kBlock,      Technique::kLaunchBounds};
+constexpr Technique kOrder[] = {Technique::kNarrow,    Technique::kPrivatize,   Technique::kTile,
+                                Technique::kRegister,  Technique::kCoalesce,    Technique::kCooperate,
+                                Technique::kShuffle,   Technique::kGridStride,  Technique::kRestrict,
+                                Technique::kVectorize, Technique::kFast,        Technique::kUnroll,
+                                Technique::kBlock,     Technique::kLaunchBounds};
 
 // The value nearest to `asked`; `preferred` if none was asked for.
 int NearestOf(int asked, std::initializer_list<int> values, int preferred) {
@@ -55,7 +55,8 @@ PlainResult ApplyTo(const PlainSource& source, const Ask& ask) {
       return FirstOf({ShuffleReduction(source), ByForm(source, [](const PlainSource& s) { return Cooperate(s, 32); })});
     case Technique::kCooperate: return ByForm(source, [](const PlainSource& s) { return Cooperate(s, 128); });
     case Technique::kCoalesce:
-      return FirstOf({ByForm(source, ExchangeAxes), ByForm(source, [](const PlainSource& s) { return Cooperate(s, 32); })});
+      return FirstOf(
+          {ByForm(source, ExchangeAxes), ByForm(source, [](const PlainSource& s) { return Cooperate(s, 32); })});
     case Technique::kTile: {
       const int edge = NearestOf(ask.value, {16, 32}, 32);
       return ByForm(source, [edge](const PlainSource& s) { return TileProduct(s, edge, 1); });
