@@ -127,20 +127,21 @@ TEST_P(OrdinaryKernel, WhatEachTechniqueMakesOfItIsCorrect) {
   EXPECT_GE(fastest, GetParam().faster);
 }
 
-INSTANTIATE_TEST_SUITE_P(Styles, OrdinaryKernel,
-                         testing::Values(Ordinary{"vector_add", "rbBlg24"}, Ordinary{"saxpy", "rBlig24"},
-                                         Ordinary{"gelu", "rblfg24"}, Ordinary{"sigmoid_stride", "rbBluf24"},
-                                         Ordinary{"bias_relu", "rbBlg24"}, Ordinary{"block_sum", "rbBlus"},
-                                         Ordinary{"row_max", "rlui24s"}, Ordinary{"softmax_rows", "rbBluf24s"},
-                                         Ordinary{"naive_matmul", "rlui"}, Ordinary{"rms_norm", "rlufi"},
-                                         Ordinary{"gather_rows", "rbBlig24"}, Ordinary{"two_stages", "rbBlfg24"},
-                                         Ordinary{"histogram_counts", "rlg"}, Ordinary{"imported_chain", "rbBlfg24"},
-                                         Ordinary{"imported_row_mean", "rlus"}, Ordinary{"template_rows", "rBlu24"},
-                                         Ordinary{"row_softmax_thread", ""}, Ordinary{"row_peak_thread", ""},
-                                         Ordinary{"row_totals_thread", ""}, Ordinary{"column_means_thread", ""},
-                                         Ordinary{"product_across", ""}, Ordinary{"pair_scores_divided", ""},
-                                         Ordinary{"swap_axes", ""}, Ordinary{"sum_by_atomics", ""}),
-                         [](const testing::TestParamInfo<Ordinary>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Styles, OrdinaryKernel,
+    testing::Values(Ordinary{"vector_add", "rbBlg24"}, Ordinary{"saxpy", "rBlig24"}, Ordinary{"gelu", "rblfg24"},
+                    Ordinary{"sigmoid_stride", "rbBluf24"}, Ordinary{"bias_relu", "rbBlg24"},
+                    Ordinary{"block_sum", "rbBlus"}, Ordinary{"row_max", "rlui24s"},
+                    Ordinary{"softmax_rows", "rbBluf24s"}, Ordinary{"naive_matmul", "rbBluiskctR"},
+                    Ordinary{"rms_norm", "rlufiskcR"}, Ordinary{"gather_rows", "rbBlig24"},
+                    Ordinary{"two_stages", "rbBlfg24"}, Ordinary{"histogram_counts", "rlg"},
+                    Ordinary{"imported_chain", "rbBlfg24"}, Ordinary{"imported_row_mean", "rlus"},
+                    Ordinary{"template_rows", "rBlu24"}, Ordinary{"row_softmax_thread", "rBluskc", 12},
+                    Ordinary{"row_peak_thread", "rluskc", 4}, Ordinary{"row_totals_thread", "rbBlugsc", 4},
+                    Ordinary{"column_means_thread", "rbBlug24skc", 5}, Ordinary{"product_across", "rbBluskctR", 2},
+                    Ordinary{"pair_scores_divided", "rbBlug24skctR", 4}, Ordinary{"swap_axes", "rbBlt", 1.3},
+                    Ordinary{"sum_by_atomics", "rbBlgp", 15}),
+    [](const testing::TestParamInfo<Ordinary>& info) { return std::string(info.param.name); });
 
 TEST(Ordinary, CommentsAndStringsAreLeftAlone) {
   const std::string source = R"(// expf(x) and for (;;) in a comment, float* a

@@ -16,90 +16,37 @@ constexpr int kBlockLanes = 128, kWarpBlock = 256;
 // Threads of a column's block along x, and of each column: whole sectors of 32 bytes, or whole lines of 128 bytes.
 constexpr int kSector = 8, kManyLanes = 64, kLine = 32, kFewLanes = 16;
 
-constexpr const char* kJoinWarp = R"(
-// Joins the values of a warp's threads; each of them has the result.
-template <typename T>
-__device__ __forceinline__ T @name@(T a) {
-  for (int offset = 16; offset > 0; offset >>= 1) {
-    const T b = __shfl_xor_sync(0xffffffffu, a, offset);
-    a = @join@;
-  }
-  return a;
+// With a place, the place of the value that counts goes along.
+constexpr const char* kHelper = R"(
+// Joins the values of a @team@'s threads; each of them has the result.
+template <@types@>
+__device__ __forceinline__ void @name@(@arguments@) {
+  @shuffled@
+  @shared@
 }
 
 )";
-
-constexpr const char* kJoinBlock = R"(
-// Joins the values of a block's threads; each of them has the result.
-template <typename T>
-__device__ __forceinline__ T @name@(T a) {
-  __shared__ T parts[32];
-  for (int offset = 16; offset > 0; offset >>= 1) {
-    const T b = __shfl_xor_sync(0xffffffffu, a, offset);
-    a = @join@;
-  }
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = a;
-  __syncthreads();
-  a = parts[0];
-  for (int warp = 1; warp < (int)(blockDim.x / 32); ++warp) {
-    const T b = parts[warp];
-    a = @join@;
-  }
-  return a;
+constexpr const char* kShuffled = R"(
+for (int offset = 16; offset > 0; offset >>= 1) {
+  const T b = __shfl_xor_sync(0xffffffffu, a, offset);
+  @place@const P other = __shfl_xor_sync(0xffffffffu, place, offset);
+  @join@
 }
-
 )";
-
-constexpr const char* kJoinColumn = R"(
-// Joins the values of the threads with the same threadIdx.x; each of them has the result.
-template <typename T>
-__device__ __forceinline__ T @name@(T a) {
-  __shared__ T parts[64][33];
-  __syncthreads();
-  parts[threadIdx.y][threadIdx.x] = a;
-  __syncthreads();
-  a = parts[0][threadIdx.x];
-  for (int lane = 1; lane < (int)blockDim.y; ++lane) {
-    const T b = parts[lane][threadIdx.x];
-    a = @join@;
-  }
-  return a;
+constexpr const char* kShared = R"(
+__shared__ T parts[64][33];
+@place@__shared__ P places[64][33];
+__syncthreads();
+if (@writes@) parts[@row@][@column@] = a;
+@place@if (@writes@) places[@row@][@column@] = place;
+__syncthreads();
+a = parts[0][@column@];
+@place@place = places[0][@column@];
+for (int row = 1; row < (int)(@rows@); ++row) {
+  const T b = parts[row][@column@];
+  @place@const P other = places[row][@column@];
+  @join@
 }
-
-)";
-
-constexpr const char* kPlaceWarp = R"(
-// Finds the value that counts among a warp's threads, and its place; each of them has the result.
-template <typename T, typename P>
-__device__ __forceinline__ void @name@(T& a, P& place) {
-  for (int offset = 16; offset > 0; offset >>= 1) {
-    const T b = __shfl_xor_sync(0xffffffffu, a, offset);
-    const P other = __shfl_xor_sync(0xffffffffu, place, offset);
-    if (b @better@ a || (b == a && other @first@ place)) a = b, place = other;
-  }
-}
-
-)";
-
-constexpr const char* kPlaceBlock = R"(
-// Finds the value that counts among a block's threads, and its place; each of them has the result.
-template <typename T, typename P>
-__device__ __forceinline__ void @name@(T& a, P& place) {
-  __shared__ T values[1024];
-  __shared__ P places[1024];
-  const int own = threadIdx.y * blockDim.x + threadIdx.x, step = @step@, count = @count@, begin = @begin@;
-  __syncthreads();
-  values[own] = a;
-  places[own] = place;
-  __syncthreads();
-  for (int i = 0; i < count; ++i) {
-    const T b = values[begin + i * step];
-    const P other = places[begin + i * step];
-    if (b @better@ a || (b == a && other @first@ place)) a = b, place = other;
-  }
-}
-
 )";
 
 class Sharing {
@@ -331,28 +278,35 @@ class Sharing {
 
   // The statement that joins a reduction over the team, by a helper that is added to the source.
   std::string Joined(const Reduction& reduction) {
-    const std::string team = team_ == Team::kWarp ? "warp" : team_ == Team::kBlock ? "block" : "column";
-    const bool column = team_ == Team::kColumn;
+    const char* teams[] = {"warp", "block", "column"};
     const char* kinds[] = {"sum", "product", "largest", "smallest"};
-    std::string name = team + "_" + kinds[reduction.kind];
-    if (!reduction.place.empty()) {
-      name = source_.Fresh(name + "_place" + (reduction.last ? "_last" : ""));
-      const bool largest = reduction.kind == Reduction::kMax;
-      helpers_[name] =
-          Fill(team_ == Team::kWarp ? kPlaceWarp : kPlaceBlock, {{"name", name},
-                                                                 {"better", largest ? ">" : "<"},
-                                                                 {"first", reduction.last ? ">" : "<"},
-                                                                 {"step", column ? "blockDim.x" : "1"},
-                                                                 {"count", column ? "blockDim.y" : "blockDim.x"},
-                                                                 {"begin", column ? "threadIdx.x" : "0"}});
-      return name + "(" + reduction.name + ", " + reduction.place + ")";
+    const std::string team = teams[static_cast<int>(team_)];
+    const bool place = !reduction.place.empty(), column = team_ == Team::kColumn;
+    std::string join = "a = " + reduction.Join("a", "b") + ";";
+    if (place) {
+      join = std::string("if (b ") + (reduction.kind == Reduction::kMax ? ">" : "<") + " a || (b == a && other " +
+             (reduction.last ? ">" : "<") + " place)) a = b, place = other;";
     }
-    name = source_.Fresh(name);
-    helpers_[name] = Fill(team_ == Team::kWarp    ? kJoinWarp
-                          : team_ == Team::kBlock ? kJoinBlock
-                                                  : kJoinColumn,
-                          {{"name", name}, {"join", reduction.Join("a", "b")}});
-    return reduction.name + " = " + name + "(" + reduction.name + ")";
+    const std::string name =
+        source_.Fresh(team + "_" + kinds[reduction.kind] + (place ? reduction.last ? "_last_place" : "_place" : ""));
+    const Values values = {{"place", place ? "" : "// "},
+                           {"join", join},
+                           {"writes", column ? "true" : "threadIdx.x % 32 == 0"},
+                           {"row", column ? "threadIdx.y" : "threadIdx.x / 32"},
+                           {"column", column ? "threadIdx.x" : "0"},
+                           {"rows", column ? "blockDim.y" : "blockDim.x / 32"}};
+    std::string text;
+    for (const std::string& line :
+         SplitLines(Fill(kHelper, {{"team", team},
+                                   {"types", place ? "typename T, typename P" : "typename T"},
+                                   {"name", name},
+                                   {"arguments", place ? "T& a, P& place" : "T& a"},
+                                   {"shuffled", column ? "" : Fill(kShuffled, values)},
+                                   {"shared", team_ == Team::kWarp ? "" : Fill(kShared, values)}}))) {
+      if (!Trim(line).starts_with("// ") || line.starts_with("// Joins")) text += line + "\n";  // without a place
+    }
+    helpers_[name] = text;
+    return name + "(" + reduction.name + (place ? ", " + reduction.place : "") + ")";
   }
 
   const Form& form_;

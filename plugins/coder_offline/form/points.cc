@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "coder_offline/form/form.h"
-#include "coder_offline/form/plane.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
-// What a thread takes several of: a dimension, or the rows of a divided index.
+// The dimension of which a thread takes several points.
 struct Choice {
   const Dimension* dimension = nullptr;
-  std::optional<Plane> plane;
   int reused = 0;       // accesses in loops that do not depend on it
   bool spread = false;  // neighbouring threads take neighbouring points: the points of a thread are a block apart
 };
@@ -21,32 +19,20 @@ class Several {
  public:
   Several(const Form& form, const Choice& choice, int points)
       : form_(form), source_(form.source()), choice_(choice), points_(points) {
-    name_ = choice.plane ? choice.plane->row : choice.dimension->name;
+    name_ = choice.dimension->name;
     inside_ = source_.Fresh(name_ + "_inside");
     own_ = source_.Fresh("point");
-    limit_ = choice.plane ? choice.plane->rows : choice.dimension->limit;
+    limit_ = choice.dimension->limit;
     if (limit_.empty()) added_ = limit_ = source_.Fresh(name_ + "_limit");
   }
 
   // The kernel's new body, or nothing and the reason.
   std::string Body(std::string* why) {
     varying_ = {name_};
-    if (choice_.plane) varying_.insert(choice_.plane->index);
     while (Spread(form_.before()) || Spread(form_.work())) {
     }
     std::string text = Numbers();
-    std::vector<Statement> before = form_.before();
-    if (choice_.plane) {
-      std::erase_if(before, [&](const Statement& s) { return choice_.plane->names.contains(s.name); });
-    }
-    text += Emit(before);
-    std::vector<Statement> work = form_.work();
-    if (choice_.plane) {
-      std::erase_if(work, [&](const Statement& s) {
-        return s.kind == Statement::kDeclaration && choice_.plane->names.contains(s.name);
-      });
-    }
-    text += Emit(work);
+    text += Emit(form_.before()) + Emit(form_.work());
     *why = why_;
     return "\n" + Indented(text, 1);
   }
@@ -65,7 +51,6 @@ class Several {
   bool Spread(const std::vector<Statement>& statements, bool under = false) {
     bool more = false;
     for (const Statement& statement : statements) {
-      if (choice_.plane && choice_.plane->names.contains(statement.name)) continue;
       const bool nested = !statement.body.empty();
       if (nested) {
         const bool differs = under || Names(HeadOf(statement), varying_);
@@ -99,22 +84,7 @@ class Several {
     std::string base;
     for (const Dimension& dimension : form_.dimensions()) {
       const std::string axis = std::string(".") + dimension.axis;
-      if (choice_.plane) {
-        const Plane& plane = *choice_.plane;
-        const std::string one = source_.Fresh("group"),
-                          groups = "((int)(" + plane.rows + ") + " + std::to_string(points_ - 1) + ") / " + n;
-        text += "  const int " + one + " = " + source_.Text(dimension.value) + ", " + plane.column + " = " + one +
-                " % (int)(" + plane.columns + ");\n";
-        const std::string in_plane = one + " / (int)(" + plane.columns + ")";
-        if (plane.planes.empty()) {
-          guards += "  if (" + in_plane + " >= " + groups + ") return;\n";
-          base = in_plane + " * " + n;
-        } else {
-          text += "  const int " + plane.plane + " = " + in_plane + " / (" + groups + ");\n";
-          guards += "  if (" + plane.plane + " >= " + plane.planes + ") return;\n";
-          base = "(" + in_plane + " % (" + groups + ")) * " + n;
-        }
-      } else if (&dimension != choice_.dimension) {
+      if (&dimension != choice_.dimension) {
         text += "  " + source_.Text(dimension.declaration) + "\n";
         if (!dimension.limit.empty()) guards += "  if (" + dimension.name + " >= " + dimension.limit + ") return;\n";
       } else if (choice_.spread) {
@@ -125,13 +95,9 @@ class Several {
     }
     const std::string by = choice_.spread ? own_ + " * (int)blockDim." + std::string(1, choice_.dimension->axis) : own_;
     text += guards + "  int " + name_ + "[" + n + "];\n  bool " + inside_ + "[" + n + "];\n";
-    if (choice_.plane) text += "  int " + choice_.plane->index + "[" + n + "];\n";
     text += each + "{\n    " + name_ + "[" + own_ + "] = " + base + " + " + by + ";\n    " + inside_ + "[" + own_ +
             "] = " + name_ + "[" + own_ + "] < (int)(" + limit_ + ");\n    if (!" + inside_ + "[" + own_ + "]) " +
             name_ + "[" + own_ + "] = (int)(" + limit_ + ") - 1;\n";
-    if (choice_.plane)
-      text += "    " + choice_.plane->index + "[" + own_ +
-              "] = " + ReplaceWord(choice_.plane->index_value, name_, name_ + "[" + own_ + "]") + ";\n";
     return text + "  }\n";
   }
 
@@ -253,25 +219,22 @@ PlainResult SeveralPoints(const PlainSource& source, int points) {
   std::string why = "it has no kernel of one thread for each point", done;
   for (const PlainFunction& kernel : source.functions()) {
     if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
-    std::string reason, ignored;
+    std::string reason;
     const Form form(source, kernel, &reason);
     Choice best;
-    if (reason.empty()) reason = kernel.name + " has no loop that reads the same for several of its points";
-    if (const auto plane = ReadPlane(form, &ignored); plane && !plane->index.empty()) {
-      best.plane = plane;
-      CountReused(form, form.work(), plane->row, false, &best.reused);
-    } else {
-      for (const Dimension& dimension : form.dimensions()) {
-        Choice choice;
-        choice.dimension = &dimension;
-        CountReused(form, form.work(), dimension.name, false, &choice.reused);
-        if (choice.reused == 0 || choice.reused < best.reused) continue;
-        for (const Access& access : form.Accesses(kernel.body)) {
-          if (dimension.axis == 'x' && dimension.whole && form.StrideOf(access.index, dimension.name) == Stride::kUnit)
-            choice.spread = true;
-        }
-        best = choice;
+    const bool readable = reason.empty();
+    if (readable) reason = kernel.name + " has no loop that reads the same for several of its points";
+    for (const Dimension& dimension : form.dimensions()) {
+      if (!readable) break;
+      Choice choice;
+      choice.dimension = &dimension;
+      CountReused(form, form.work(), dimension.name, false, &choice.reused);
+      if (choice.reused == 0 || choice.reused < best.reused) continue;
+      for (const Access& access : form.Accesses(kernel.body)) {
+        if (dimension.axis == 'x' && dimension.whole && form.StrideOf(access.index, dimension.name) == Stride::kUnit)
+          choice.spread = true;
       }
+      best = choice;
     }
     std::string body, added;
     if (best.reused > 0) {
@@ -284,7 +247,7 @@ PlainResult SeveralPoints(const PlainSource& source, int points) {
       continue;
     }
     edits.push_back({source.At(kernel.body.begin - 1).end, source.At(kernel.body.end).begin, body});
-    const char axis = best.plane ? 'x' : best.dimension->axis;
+    const char axis = best.dimension->axis;
     if (!added.empty()) {
       const size_t at = source.At(kernel.parameters.back().tokens.end - 1).end;
       edits.push_back({at, at, ", int " + added});
@@ -296,21 +259,11 @@ PlainResult SeveralPoints(const PlainSource& source, int points) {
         extents[i] = "dim3(" + grid + ")." + static_cast<char>('x' + i);
         if ('x' + i == axis) extents[i] = "(" + extents[i] + " + " + std::to_string(points - 1) + ") / " + n;
       }
-      if (best.plane) {  // rows are grouped, not blocks
-        const auto rows = form.InLaunch(*launch, best.plane->rows),
-                   columns = form.InLaunch(*launch, best.plane->columns);
-        const auto planes = best.plane->planes.empty() ? std::string("1") : form.InLaunch(*launch, best.plane->planes);
-        if (!rows || !columns || !planes)
-          return {"", "the launch of " + kernel.name + " does not say how large its arrays are"};
-        const std::string block = "dim3(" + source.Text(launch->block) + ").x";
-        extents[0] = "((((" + *rows + ") + " + std::to_string(points - 1) + ") / " + n + ") * (" + *columns + ") * (" +
-                     *planes + ") + " + block + " - 1) / " + block;
-      }
       edits.push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end,
                        "dim3(" + extents[0] + ", " + extents[1] + ", " + extents[2] + ")"});
       if (!added.empty()) {
         const size_t at = source.At(launch->arguments.back().end - 1).end;
-        edits.push_back({at, at, ", (int)dim3(" + grid + ")." + axis});
+        edits.push_back({at, at, ", " + form.ExtentIn(*launch, *best.dimension)});
       }
     }
     done = std::to_string(points) + " points a thread, in registers";
