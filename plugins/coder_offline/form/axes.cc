@@ -21,9 +21,10 @@ int Neighbours(const Form& form, const std::vector<Statement>& statements, const
   return count;
 }
 
-// Launches with blocks of this shape; false where the dimensions' limits are not known.
-bool Reshape(const Form& form, char first, const int (&shape)[3], std::vector<Edit>* edits) {
+// Launches with blocks of this shape, in which x and `first` are exchanged.
+void Reshape(const Form& form, char first, const int (&shape)[3], std::vector<Edit>* edits) {
   const PlainSource& source = form.source();
+  DropBounds(source, form.kernel(), edits);
   for (const PlainLaunch* launch : source.LaunchesOf(form.kernel())) {
     std::string grid[3] = {"1", "1", "1"}, block[3] = {"1", "1", "1"};
     for (const Dimension& dimension : form.dimensions()) {
@@ -37,7 +38,6 @@ bool Reshape(const Form& form, char first, const int (&shape)[3], std::vector<Ed
     edits->push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end, dim3(grid)});
     edits->push_back({source.At(launch->block.begin).begin, source.At(launch->block.end - 1).end, dim3(block)});
   }
-  return true;
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ class Sharing {
     Work(form_.work());
     if (shared_ == 0) return false;
     Number();
+    DropBounds(source_, form_.kernel(), edits);
     edits->insert(edits->end(), edits_.begin(), edits_.end());
     helpers->insert(helpers_.begin(), helpers_.end());
     return true;
@@ -221,7 +222,9 @@ class Sharing {
       after += pad + Joined(reduction) + ";";
     }
     if (ReadLater(loop)) after += pad + Trim(Barrier());
-    Insert(Begin(loop.tokens), "{" + pad + before);
+    const bool directive =
+        source_.At(loop.tokens.begin - 1).kind == cuda_source::Token::Kind::kDirective;  // its unroll
+    Insert(Begin({loop.tokens.begin - (directive ? 1 : 0), loop.tokens.end}), "{" + pad + before);
     Insert(End(loop.tokens), after + "\n" + source_.Indentation(loop.tokens.begin) + "}");
   }
 

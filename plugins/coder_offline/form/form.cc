@@ -34,6 +34,13 @@ char AxisOf(std::string text, bool* whole) {
 
 }  // namespace
 
+void DropBounds(const PlainSource& source, const PlainFunction& kernel, std::vector<Edit>* edits) {
+  for (size_t i = kernel.first; i < kernel.name_token; ++i) {
+    if (source.Follows(i, {"__launch_bounds__", "("}))
+      edits->push_back({source.At(i).begin, source.At(source.Close(i + 1)).end, ""});
+  }
+}
+
 std::string OnePointAThread(const PlainSource& source) {
   std::vector<Edit> edits;
   for (const PlainFunction& kernel : source.functions()) {

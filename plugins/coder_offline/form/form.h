@@ -101,6 +101,9 @@ class Form {
 // The text of a range in which each of these names is another text.
 std::string Replaced(const PlainSource& source, Range range, const std::map<std::string, std::string>& names);
 
+// Removes the kernel's __launch_bounds__, which a block of another size does not keep.
+void DropBounds(const PlainSource& source, const PlainFunction& kernel, std::vector<Edit>* edits);
+
 // The source with one thread for each point where a kernel strides over its grid and launches say how many points there
 // are: the form in which the rewrites read kernels. Empty where no kernel does.
 std::string OnePointAThread(const PlainSource& source);

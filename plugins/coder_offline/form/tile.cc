@@ -339,6 +339,7 @@ PlainResult TileProduct(const PlainSource& source, int tile, int outputs) {
       why = reason;
       continue;
     }
+    DropBounds(source, kernel, &own);
     edits.insert(edits.end(), own.begin(), own.end());
     done = words;
   }
