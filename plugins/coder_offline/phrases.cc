@@ -34,7 +34,8 @@ constexpr std::pair<Technique, std::string_view> kPhrases[] = {
     {kCoalesce,
      "coalesc*|coalesc* access*|coalesc* load*|coalesc* memory access*|coalesc* global memory|"
      "coalesc* loop interchange|interchange loop*|loop interchange|swap loop*|swap indices|swap thread indices|"
-     "reorder loop*|contiguous access*|consecutive addresses|adjacent threads"},
+     "reorder loop*|contiguous access*|consecutive addresses|adjacent threads|"
+     "neighbouring threads|let neighbouring threads"},
     {kFuse, "fuse*|fusing|fusion|fuse* kernel*|fuse* passes|kernel fusion|merge kernel*|combine kernel*|single kernel"},
     {kShuffle,
      "shuffle*|shuffling|shfl*|warp shuffle*|warp shuffle* reduc*|warp shuffle* scan*|warp level reduc*|"
@@ -63,7 +64,8 @@ constexpr std::pair<Technique, std::string_view> kPhrases[] = {
     {kPad,
      "pad*|pad* shared memory|pad* shared|pad* shared tile*|pad* tile*|padding shared memory|"
      "pad* against bank conflict*|bank conflict*|avoid* bank conflict*|remove* bank conflict*|"
-     "avoid* shared memory bank conflict*|shared memory bank conflict*|no bank conflict*|without bank conflict*"},
+     "avoid* shared memory bank conflict*|shared memory bank conflict*|no bank conflict*|without bank conflict*|"
+     "lay out shared memory without bank conflict*"},
     {kFast,
      "fast intrinsic*|intrinsic*|fast math|fast math intrinsic*|fast exp*|approximate*|approximate intrinsic*|"
      "special function unit*"},
@@ -71,7 +73,8 @@ constexpr std::pair<Technique, std::string_view> kPhrases[] = {
     {kPrivatize,
      "privati*|privati* histogram*|privati* shared memory|privati* histogram* shared memory|private histogram*|"
      "private cop*|private counter*|shared memory histogram*|shared histogram*|shared memory atomic*|"
-     "shared atomic*|local histogram*|avoid* global atomic*|fewer atomic*|reduce contention"},
+     "shared atomic*|local histogram*|avoid* global atomic*|fewer atomic*|reduce contention|add up within*|"
+     "add up within block* before atomic* global memory|give block* more elements"},
     {kPrefetch,
      "prefetch*|prefetch* next tile*|double buffer*|software pipelin*|pipelin*|next tile*|overlap load* compute"},
     {kLaunchBounds, "launch bound*|limit register*"},

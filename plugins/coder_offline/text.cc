@@ -1,5 +1,7 @@
 #include "coder_offline/text.h"
 
+#include <algorithm>
+
 #include <cctype>
 #include <stdexcept>
 
@@ -75,6 +77,20 @@ std::string Fill(std::string_view pattern, const Values& values) {
     }
   }
   return text;
+}
+
+std::string Indented(std::string_view text, int depth) {
+  std::string result;
+  for (const std::string& line : SplitLines(text)) {
+    const std::string words = Trim(line);
+    const auto opens = static_cast<int>(std::count(words.begin(), words.end(), '{'));
+    const auto closes = static_cast<int>(std::count(words.begin(), words.end(), '}'));
+    const int at = depth - (words.starts_with("}") ? 1 : 0);
+    const bool flat = words.empty() || words.starts_with("#");
+    result += std::string(flat ? 0 : static_cast<size_t>(2 * std::max(at, 0)), ' ') + words + "\n";
+    depth += opens - closes;
+  }
+  return result;
 }
 
 std::string ReplaceWord(std::string text, std::string_view from, std::string_view to) {

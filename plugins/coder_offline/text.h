@@ -31,6 +31,9 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
 // The text without spaces, tabs and newlines at both ends.
 std::string Trim(std::string_view text);
 
+// The lines of C++ with two blanks for each open brace, from `depth` braces on; directives begin their lines.
+std::string Indented(std::string_view text, int depth);
+
 // Replaces whole-word occurrences of the identifier `from` by `to`.
 std::string ReplaceWord(std::string text, std::string_view from, std::string_view to);
 

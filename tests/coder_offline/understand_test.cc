@@ -115,5 +115,22 @@ TEST(Implement, ATextWithoutATechniqueIsUnclear) {
   EXPECT_NE(answer.message.find("names no technique"), std::string::npos);
 }
 
+// The changes that evaluator_sim's findings name (simt/time/advice.cc) are suggestions.
+TEST(Understand, TheChangesThatFindingsName) {
+  const std::pair<const char*, Technique> advice[] = {
+      {"Let neighbouring threads read neighbouring 16 bytes of x: about 3.1 times as fast", Technique::kCoalesce},
+      {"Let neighbouring threads access neighbouring 16 bytes of x and y", Technique::kCoalesce},
+      {"Add up within each warp, for one atomic a warp instead of one a thread", Technique::kPrivatize},
+      {"Add up within each block before atomics to global memory", Technique::kPrivatize},
+      {"Give each block more elements, for fewer atomics", Technique::kPrivatize},
+      {"Lay out shared memory without bank conflicts", Technique::kPad},
+  };
+  for (const auto& [text, technique] : advice) {
+    const std::vector<Ask> asks = Understand(text);
+    ASSERT_FALSE(asks.empty()) << text;
+    EXPECT_EQ(asks[0].technique, technique) << text;
+  }
+}
+
 }  // namespace
 }  // namespace kgrpo::coder_offline
