@@ -30,7 +30,7 @@ constexpr const char* kOneAddress = R"(
 constexpr const char* kCounters = R"(
 
   __shared__ @type@ block_counters[@room@];
-  const int counters = @count@;
+  const int counters = (@count@) <= @room@ ? (@count@) : 0;  // 0: they do not fit
   for (int counter = threadIdx.x; counter < counters; counter += blockDim.x) block_counters[counter] = 0;
   __syncthreads();
   for (@index_type@ @index@ = blockIdx.x * (@index_type@)blockDim.x + threadIdx.x; @index@ < @limit@; @index@ += blockDim.x * gridDim.x) {
@@ -110,7 +110,8 @@ std::string Work(const PlainSource& source, const Elements& elements, const std:
     text += source.Text({at, atomic.statement.begin}) + " ";
     const std::string amount = source.Text(atomic.amount);
     text += atomic.index && atomics.size() > 0 && !atomic.array.empty()
-                ? "atomicAdd(&block_counters[" + source.Text(*atomic.index) + "], " + amount + ")"
+                ? "(counters > 0 ? atomicAdd(&block_counters[" + source.Text(*atomic.index) + "], " + amount +
+                      ") : atomicAdd(&" + atomic.array + "[" + source.Text(*atomic.index) + "], " + amount + "))"
                 : "block_total += " + amount;
     at = atomic.statement.end;
   }

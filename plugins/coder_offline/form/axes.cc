@@ -6,13 +6,15 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// How many accesses of the kernel are neighbours along a dimension; those in loops count more.
-int Neighbours(const Form& form, const std::vector<Statement>& statements, const std::string& name, int weight = 1) {
+// Counts the accesses of the kernel that are neighbours along a dimension; those in loops count more.
+int WeighNeighbours(const Form& form, const std::vector<Statement>& statements, const std::string& name,
+                    int weight = 1) {
   int count = 0;
   for (const Statement& statement : statements) {
     if (!statement.body.empty()) {
       const int inner = statement.kind == Statement::kFor ? 4 * weight : weight;
-      count += Neighbours(form, statement.body, name, inner) + Neighbours(form, statement.otherwise, name, inner);
+      count +=
+          WeighNeighbours(form, statement.body, name, inner) + WeighNeighbours(form, statement.otherwise, name, inner);
       continue;
     }
     for (const Access& access : form.Accesses(statement.tokens))
@@ -55,7 +57,8 @@ PlainResult ExchangeAxes(const PlainSource& source) {
       reason = kernel.name + " is not over two or three axes";
     for (const Dimension& dimension : form.dimensions()) {
       if (!reason.empty() || !dimension.whole) continue;
-      if (Neighbours(form, form.work(), dimension.name) > Neighbours(form, form.work(), best->name)) best = &dimension;
+      if (WeighNeighbours(form, form.work(), dimension.name) > WeighNeighbours(form, form.work(), best->name))
+        best = &dimension;
     }
     if (reason.empty() && best == x)
       reason = "already applied: neighbouring threads of " + kernel.name + " take neighbouring elements";

@@ -117,7 +117,9 @@ Form::Form(const PlainSource& source, const PlainFunction& kernel, std::string* 
                       std::none_of(dimensions_.begin(), dimensions_.end(),
                                    [i](const Dimension& dimension) { return dimension.value.Holds(i); }));
   }
-  if (why->empty() && other) *why = kernel.name + " uses its threads' numbers in other ways too";
+  // Where a block works on a point, its threads share the loops of one.
+  const bool whole = std::any_of(dimensions_.begin(), dimensions_.end(), [](const Dimension& d) { return d.whole; });
+  if (why->empty() && other && whole) *why = kernel.name + " uses its threads' numbers in other ways too";
   for (const char* word : {"__shared__", "__syncthreads", "goto", "asm", "switch", "while", "do"}) {
     if (why->empty() && source.Has(kernel.body, word)) *why = kernel.name + " has " + word + " in it";
   }

@@ -1,6 +1,6 @@
-// A kernel in a small form: parallel dimensions (what numbers the threads), guards, and statements down to loops and
-// accesses. The rewrites of this folder read it and write the kernel anew. A rewrite need not be proven: whoever asked
-// for it has the result judged.
+// A kernel in a small form: dimensions (the variables that number its threads), guards, and statements down to loops
+// and accesses. The rewrites of this folder read the form and write the kernel anew. A rewrite is not proven: the
+// evaluator judges its result.
 #pragma once
 
 #include <map>
@@ -104,8 +104,8 @@ std::string Replaced(const PlainSource& source, Range range, const std::map<std:
 // Removes the kernel's __launch_bounds__, which a block of another size does not keep.
 void DropBounds(const PlainSource& source, const PlainFunction& kernel, std::vector<Edit>* edits);
 
-// The source with one thread for each point where a kernel strides over its grid and launches say how many points there
-// are: the form in which the rewrites read kernels. Empty where no kernel does.
+// Returns the source with one thread for each point in place of grid-stride loops whose number of points the launches
+// pass. Returns an empty text if there is no such loop.
 std::string OnePointAThread(const PlainSource& source);
 
 // Rewrites of kernels by their form; each looks at every kernel of the source.

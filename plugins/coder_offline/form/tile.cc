@@ -11,7 +11,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// A block computes kRows x kColumns sums, each thread kOutputs x kOutputs of them.
+// A block computes kEdge x kEdge sums, each thread kOutputs x kOutputs of them.
 constexpr const char* kProduct = R"(
   constexpr int kEdge = @edge@, kDepth = @depth@, kOutputs = @outputs@, kThreads = kEdge / kOutputs * (kEdge / kOutputs);
   @shared@
