@@ -1,6 +1,7 @@
-// thread_ranks.h - ranks of one run as threads of one process: kgrpo.draft.collective/1 over a FakeHost each. Sums are taken
-// in the order of the ranks. A reduction copies the values when it begins and overwrites their memory with garbage
-// until it is finished, so that an element written after it was reported final, or read too early, changes the result.
+// thread_ranks.h - ranks of one run as threads of one process: kgrpo.draft.collective/1 over a FakeHost each. Sums are
+// taken in the order of the ranks. A reduction copies the values when it begins and overwrites their memory with
+// garbage until it is finished, so that an element written after it was reported final, or read too early, changes the
+// result.
 #ifndef KGRPO_TESTS_TRAINER_THREAD_RANKS_H
 #define KGRPO_TESTS_TRAINER_THREAD_RANKS_H
 #include <kgrpo/sdk/collective.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/draft/collective.h - several processes that train one policy: "kgrpo.draft.collective/1", which the host offers to
- * plugins (kgrpo_host.get_interface), and "kgrpo.draft.transport/1", which a plugin implements to carry it. A draft: it may
- * change with any minor version.
+/* kgrpo/draft/collective.h - several processes that train one policy: "kgrpo.draft.collective/1", which the host offers
+ * to plugins (kgrpo_host.get_interface), and "kgrpo.draft.transport/1", which a plugin implements to carry it. A draft:
+ * it may change with any minor version.
  *
  * The processes are ranks 0 to size - 1 of one run, each with a copy of the policy. A plugin that finds no
  * collective runs in a single process. With one, every rank must make the same calls, in the same order, with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/draft/evaluator_tools.h - what an evaluator can do for a person beside evaluating: "kgrpo.draft.evaluator_tools/1",
- * found by kgrpo_evaluator_interface.get_extension. Each function may be NULL. Called by `kgrpo-host eval` and
- * `problems check`. A draft: it may change with any minor version.
+/* kgrpo/draft/evaluator_tools.h - what an evaluator can do for a person beside evaluating:
+ * "kgrpo.draft.evaluator_tools/1", found by kgrpo_evaluator_interface.get_extension. Each function may be NULL. Called
+ * by `kgrpo-host eval` and `problems check`. A draft: it may change with any minor version.
  */
 #ifndef KGRPO_EVALUATOR_TOOLS_H
 #define KGRPO_EVALUATOR_TOOLS_H
