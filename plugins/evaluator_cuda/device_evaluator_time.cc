@@ -36,36 +36,6 @@ std::string TimeText(double seconds) {
   return text.str();
 }
 
-// Returns the bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The
-// scale of the values is not known there, so it comes from the largest of the listed correctness cases, with its
-// arguments and expected outputs; null: there are none.
-std::vector<evaluator::ErrorBound> BoundsOf(const OpenProblem& open, const evaluator::CorrectnessCase* largest,
-                                            const std::vector<evaluator::Argument>& arguments,
-                                            const std::vector<evaluator::Expected>& expected) {
-  const Problem& problem = open.problem;
-  std::vector<evaluator::ErrorBound> bounds;
-  const double accumulations = problem.accumulations.Evaluate(problem.timing);
-  std::vector<double> scales;
-  if (largest != nullptr && open.oracle) {
-    scales =
-        evaluator::Conditioning(problem, arguments, expected, evaluator::SubKey(largest->key, kMoveStream),
-                                [&](const auto& moved) { return open.oracle->Run(problem, *largest->size, moved); });
-  }
-  for (size_t i = 0; i < problem.parameters.size(); ++i) {
-    const Parameter& parameter = problem.parameters[i];
-    if (!parameter.IsWritten()) continue;
-    evaluator::ErrorBound bound =
-        evaluator::BoundFor(problem, parameter, accumulations, expected.empty() ? evaluator::Expected() : expected[i],
-                            largest != nullptr && largest->DrawsExtremes(problem));
-    if (i < scales.size()) {
-      bound.absolute =
-          std::max(bound.absolute, evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute);
-    }
-    bounds.push_back(evaluator::OfRounded(parameter, bound));
-  }
-  return bounds;
-}
-
 // True for verdicts that follow from times alone. A process that the machine slows for its whole life gives the same
 // times, so such a verdict must be found in two processes.
 bool IsSuspicion(const Trouble& trouble) {
@@ -121,9 +91,13 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
     const auto bytes_of = [&](const Case& of) { return Layout(problem, *of.size, 0).bytes(); };
     if (!one.further && (largest == nullptr || bytes_of(one) > bytes_of(*largest))) largest = &one;
   }
+  evaluator::Compute oracle;
+  if (largest != nullptr && open.oracle)
+    oracle = [&](const auto& moved) { return open.oracle->Run(problem, *largest->size, moved); };
   const std::vector<evaluator::ErrorBound> bounds =
-      largest == nullptr ? BoundsOf(open, nullptr, {}, {})
-                         : BoundsOf(open, largest, largest->arguments, largest->expected);
+      largest == nullptr ? evaluator::BoundsBesideReference(problem, nullptr, {}, {}, 0, {})
+                         : evaluator::BoundsBesideReference(problem, largest, largest->arguments, largest->expected,
+                                                            evaluator::SubKey(largest->key, kMoveStream), oracle);
   Timing timing;
   try {
     const TimingInputs inputs(device_, problem, evaluator::SubKey(look.key, 1));

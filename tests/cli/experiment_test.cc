@@ -158,7 +158,7 @@ TEST_F(ExperimentCliTest, ARunWithoutAStepTakesTheCorrectedFile) {
 TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
   Write("rewards.yaml",
         "extends: p.yaml\noutput_dir: rewards\nreward: {plugin: reward_speedup}\nvariants:\n"
-        "  harsh: {reward: {options: {correct: 10, wrong: -2}}}\n");
+        "  harsh: {reward: {plugin: reward_expression, options: {score: \"correct ? 10 : -2\", no_kernel: \"-2\"}}}\n");
   ASSERT_EQ(Run("rewards.yaml --jobs 2").code, 0);
   const Result result = Run("compare rewards --json");
   ASSERT_EQ(result.code, 0) << result.err;

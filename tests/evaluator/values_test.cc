@@ -3,6 +3,7 @@
 
 #include "judge/inputs/inputs.h"
 #include "judge/verdict/comparison.h"
+#include "judge/verdict/conditioning.h"
 #include "test.h"
 
 namespace kgrpo::evaluator {
@@ -227,6 +228,42 @@ TEST(Comparison, DefaultBoundFitsSums) {
     EXPECT_LT(std::fabs(backward - exact), allowed) << terms;
     EXPECT_LT(bound.relative, 2e-4) << terms;  // half precision's unit roundoff is 4.9e-4
   }
+}
+
+// The bound at the timing size of a shipped problem with an absolute tolerance, beside its float32 reference.
+double AbsoluteBesideReference(const std::string& name, const Compute& oracle) {
+  const Problem problem = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/problems/" + name);
+  CorrectnessCase one;
+  one.size = &problem.hidden.back();
+  one.key = 7;
+  const std::vector<Argument> arguments = DrawArguments(problem, one);
+  const std::vector<ErrorBound> bounds = BoundsBesideReference(problem, &one, arguments, oracle(arguments), 7, oracle);
+  EXPECT_EQ(bounds.size(), 1u);
+  EXPECT_EQ(bounds[0].relative, *problem.tolerance.relative);
+  return bounds[0].absolute;
+}
+
+double At(const Argument& argument, size_t i) { return LoadDouble(DType::kFloat32, &argument.bytes[4 * i]); }
+
+// A sum of 8.4 million products of normal values has errors of some 0.005 in float32, whatever it comes out as; an
+// element that is left out changes it by about 1.
+TEST(Conditioning, BesideAReferenceTheToleranceCoversItsErrors) {
+  const double dot = AbsoluteBesideReference("dot_product", [](const std::vector<Argument>& arguments) {
+    double sum = 0;
+    for (size_t i = 0; i < arguments[0].bytes.size() / 4; ++i) sum += At(arguments[0], i) * At(arguments[1], i);
+    return std::vector<Expected>{{}, {}, {{sum}, {}}, {}};
+  });
+  EXPECT_GT(dot, 0.02);
+  EXPECT_LT(dot, 0.5);
+  const double elements = AbsoluteBesideReference("swiglu", [](const std::vector<Argument>& arguments) {
+    std::vector<double> out(arguments[0].bytes.size() / 4);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double gate = At(arguments[0], i);
+      out[i] = At(arguments[2], i) + std::max(-4.0, 0.5 * At(arguments[1], i) * gate / (1 + std::exp(-gate)));
+    }
+    return std::vector<Expected>{{}, {}, {}, {out, {}}, {}, {}};
+  });
+  EXPECT_EQ(elements, 1e-5) << "as problem.yaml says";
 }
 
 }  // namespace

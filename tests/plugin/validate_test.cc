@@ -36,7 +36,7 @@ TEST(ValidatePlugin, PassesASoundOne) {
   options.options = {{"policy", {{"model", "random"}}}};
   options.problem = KGRPO_SOURCE_DIR "/problems/transpose";
   const std::vector<ContractCheck> checks = ValidatePlugin(kGood / "fakes.so", options);
-  EXPECT_GE(checks.size(), 90U);
+  EXPECT_GE(checks.size(), 80U);
   for (const ContractCheck& check : checks)
     EXPECT_EQ(check.outcome, CheckOutcome::kPassed) << check.name << ": " << check.detail;
 }

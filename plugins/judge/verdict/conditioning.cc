@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "judge/problem/random.h"
 
@@ -80,6 +81,31 @@ std::vector<double> Conditioning(const Problem& problem, const std::vector<Argum
     scales[p] = std::sqrt(squares / static_cast<double>(count));
   }
   return scales;
+}
+
+std::vector<ErrorBound> BoundsBesideReference(const Problem& problem, const CorrectnessCase* largest,
+                                              const std::vector<Argument>& arguments,
+                                              const std::vector<Expected>& expected, uint64_t key,
+                                              const Compute& oracle) {
+  Problem by_model = problem;  // without the author's tolerance
+  by_model.tolerance.relative.reset();
+  by_model.tolerance.absolute.reset();
+  const double accumulations = problem.accumulations.Evaluate(problem.timing);
+  std::vector<double> scales;
+  if (largest != nullptr && oracle) scales = Conditioning(by_model, arguments, expected, key, oracle);
+  std::vector<ErrorBound> bounds;
+  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (!parameter.IsWritten()) continue;
+    ErrorBound bound = BoundFor(problem, parameter, accumulations, expected.empty() ? Expected() : expected[i],
+                                largest != nullptr && largest->DrawsExtremes(problem));
+    if (i < scales.size()) {
+      for (const Problem* rules : {&problem, &std::as_const(by_model)})
+        bound.absolute = std::max(bound.absolute, ScaledBound(*rules, parameter, accumulations, scales[i]).absolute);
+    }
+    bounds.push_back(OfRounded(parameter, bound));
+  }
+  return bounds;
 }
 
 }  // namespace kgrpo::evaluator

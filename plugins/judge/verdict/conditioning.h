@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "judge/inputs/inputs.h"       // Argument
+#include "judge/problem/cases.h"       // CorrectnessCase
 #include "judge/problem/problem.h"     // Problem
 #include "judge/verdict/comparison.h"  // Expected
 
@@ -22,5 +23,15 @@ using Compute = std::function<std::vector<Expected>(const std::vector<Argument>&
 // for `arguments`. Throws what `compute` throws.
 std::vector<double> Conditioning(const Problem& problem, const std::vector<Argument>& arguments,
                                  const std::vector<Expected>& expected, uint64_t key, const Compute& compute);
+
+// Returns the bounds, for each written parameter, on the difference between a candidate's outputs at the timing size
+// and the reference kernel's there. The reference has rounding errors too, and a sum of millions of terms may come out
+// near zero, so an absolute tolerance of problem.yaml is raised to the error model's. The scale of the values comes
+// from the largest correctness case, with its arguments and expected outputs; null: there is none. `oracle` computes
+// outputs at that case's size; empty: there is none.
+std::vector<ErrorBound> BoundsBesideReference(const Problem& problem, const CorrectnessCase* largest,
+                                              const std::vector<Argument>& arguments,
+                                              const std::vector<Expected>& expected, uint64_t key,
+                                              const Compute& oracle);
 
 }  // namespace kgrpo::evaluator
