@@ -255,6 +255,25 @@ TEST_F(KernelEvaluatorTest, OutOfMemoryWhereAllocationIsAllowed) {
   EXPECT_EQ(small.verdict, "correct") << small.diagnosis;
 }
 
+// A GPU reads texels of neighbouring faces there, in a way that is not documented.
+TEST_F(KernelEvaluatorTest, ALinearFilterOfACubemapIsRefused) {
+  const std::string source =
+      "__global__ void k(cudaTextureObject_t t, float* out) { out[0] = texCubemap<float>(t, 1, 2, 3); }\n"
+      "extern \"C\" void launch(const float* x, float* out, int rows) {\n"
+      "  cudaArray_t array; cudaChannelFormatDesc channel = cudaCreateChannelDesc<float>();\n"
+      "  cudaMalloc3DArray(&array, &channel, make_cudaExtent(8, 8, 6), cudaArrayCubemap);\n"
+      "  cudaResourceDesc resource = {}; resource.resType = cudaResourceTypeArray; resource.res.array.array = array;\n"
+      "  cudaTextureDesc texture = {}; texture.filterMode = cudaFilterModeLinear; texture.normalizedCoords = 1;\n"
+      "  cudaTextureObject_t object; cudaCreateTextureObject(&object, &resource, &texture, nullptr);\n"
+      "  k<<<1, 1>>>(object, out); cudaDestroyTextureObject(object); cudaFreeArray(array);\n}\n";
+  const KernelEvaluation evaluation = RowSum(source);
+  EXPECT_EQ(evaluation.verdict, "unsupported") << evaluation.diagnosis;
+  EXPECT_NE(evaluation.diagnosis.find("a linear filter of a cubemap"), std::string::npos) << evaluation.diagnosis;
+  std::string point = source;
+  point.replace(point.find("cudaFilterModeLinear"), 20, "cudaFilterModePoint");
+  EXPECT_EQ(RowSum(point).verdict, "wrong");
+}
+
 TEST_F(KernelEvaluatorTest, UnusualButCorrect) {
   const Case kCases[] = {
       {"side stream",

@@ -313,6 +313,8 @@ int cudaCreateTextureObject(unsigned long long* handle, const CudaResource* reso
   if (const int error = SetImage(*resource, &object.image); error != kCudaSuccess) return SetError(error);
   const bool is_float = object.image.kind == ChannelKind::kFloat;
   object.linear_filter = texture->filter_mode == 1;
+  // A GPU takes texels of neighbouring faces in a way that is not documented.
+  if (object.linear_filter && object.image.shape >= ImageShape::kCube) RefuseCall("a linear filter of a cubemap");
   object.normalized_coordinates = texture->normalized_coordinates != 0;
   object.normalized_float = texture->read_mode == 1 && !is_float;
   for (int i = 0; i < 3; ++i) {
