@@ -109,7 +109,7 @@ std::string Work(const PlainSource& source, const Elements& elements, const std:
   for (const Atomic& atomic : atomics) {
     text += source.Text({at, atomic.statement.begin}) + " ";
     const std::string amount = source.Text(atomic.amount);
-    text += atomic.index && atomics.size() > 0 && !atomic.array.empty()
+    text += atomic.index && !atomics.empty() && !atomic.array.empty()
                 ? "(counters > 0 ? atomicAdd(&block_counters[" + source.Text(*atomic.index) + "], " + amount +
                       ") : atomicAdd(&" + atomic.array + "[" + source.Text(*atomic.index) + "], " + amount + "))"
                 : "block_total += " + amount;
