@@ -239,7 +239,7 @@ double AbsoluteBesideReference(const std::string& name, const Compute& oracle) {
   const std::vector<Argument> arguments = DrawArguments(problem, one);
   const std::vector<ErrorBound> bounds = BoundsBesideReference(problem, &one, arguments, oracle(arguments), 7, oracle);
   EXPECT_EQ(bounds.size(), 1u);
-  EXPECT_EQ(bounds[0].relative, *problem.tolerance.relative);
+  EXPECT_NEAR(bounds[0].relative, *problem.tolerance.relative, 1e-7);
   return bounds[0].absolute;
 }
 
