@@ -160,9 +160,9 @@ TEST_F(TritonFormTest, WhatALaunchFunctionMayNotDoIsNamed) {
       {with("x[n]"), "IndexError"},
       {with("x[0, 0]"), "IndexError"},
       {Edited(kTriton, "(triton.cdiv(n, meta[\"BLOCK\"]),)", "(n / meta[\"BLOCK\"] + 1,)"), "TypeError"},
-      {std::string(kTritonImports) + kTritonKernel, "defines no function launch"},
+      {std::string(kTritonImports) + kTritonKernel, "defines no function launch(x, y, out, n)"},
+      {Edited(kTriton, "launch(x, y, out, n)", "launch(x, out, n)"), "the problem calls launch(x, y, out, n)"},
       {with("import no_such_module"), "kernel.py:14: ModuleNotFoundError"},
-      {with("return"), "launches no kernel"},
       {kTriton + "def (\n", "kernel.py:15: SyntaxError"},
       {Edited(kTriton, "2.0 * tl.load", "2.0 * tl.lod"), "lod"},
   };
@@ -171,6 +171,10 @@ TEST_F(TritonFormTest, WhatALaunchFunctionMayNotDoIsNamed) {
     EXPECT_EQ(evaluation.verdict, "not_compiled") << words << evaluation.diagnosis;
     EXPECT_NE(evaluation.diagnosis.find(words), std::string::npos) << evaluation.diagnosis;
   }
+}
+
+TEST_F(TritonFormTest, WithoutALaunchTheVerdictIsNoLaunch) {
+  EXPECT_EQ(JudgeAffine(Edited(kTriton, "(x, y, out, n):\n", "(x, y, out, n):\n    return\n")).verdict, "no_launch");
 }
 
 // A process that forges what the recorder writes, writes elsewhere, or ends as a broken sandbox would.
@@ -263,6 +267,10 @@ TEST_F(TritonWithoutPythonTest, APythonThatIsNamedAndBrokenIsAnError) {
   KernelEvaluator evaluator(options);
   EXPECT_THAT(test::MessageOf([&] { evaluator.Evaluate(*affine_, kTriton, 1, false); }),
               testing::HasSubstr("options.python: /no/such/python cannot be run"));
+  options.python = "/bin/true";
+  KernelEvaluator of_true(options);
+  EXPECT_THAT(test::MessageOf([&] { of_true.Evaluate(*affine_, kTriton, 1, false); }),
+              testing::HasSubstr("options.python: /bin/true is no Python"));
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ std::list<serve::ClientToken> TokensFrom(const std::string& file, const std::str
   const std::string token = value == nullptr ? "" : value;
   if (token.find_first_of(" \t\r\n\"'") != std::string::npos)
     throw Error(KGRPO_ERROR_INVALID, "$" + variable + " must hold the token alone (no \"Bearer \", quotes or spaces)");
+  if (token.empty() && variable != ServeOptions().token_env)
+    throw Error(KGRPO_ERROR_INVALID, "--token-env " + variable + ": the variable is not set, or empty");
   const bool local = address.host == "localhost" || address.host.starts_with("127.") || address.host == "::1";
   if (token.empty() && !local) {
     throw Error(KGRPO_ERROR_INVALID, "--listen " + address.host + " is open to other machines, and $" + variable +

@@ -27,7 +27,8 @@ namespace {
 using Json = nlohmann::json;
 using process::Descriptor, process::Subprocess;
 
-constexpr int kUnsupported = 3, kOwnFault = 4, kOut = 3;  // record_triton.py's exit codes, and its descriptor
+constexpr int kUnsupported = 3, kOwnFault = 4, kNoLaunch = 5,
+              kOut = 3;  // record_triton.py's exit codes, and its descriptor
 constexpr size_t kMostOutput = size_t{64} << 10;
 constexpr int64_t kMostPtx = int64_t{16} << 20;
 constexpr double kWallOfRecording = 4, kSecondsToAsk = 60;
@@ -131,6 +132,8 @@ const std::vector<std::string>& TritonRecorder::Readable() {
     std::istringstream lines(result.output);
     std::set<std::string> folders;
     std::getline(lines, python_);
+    if (!python_.starts_with('/'))
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "options.python: " + options_.python + " is no Python");
     for (std::string line; std::getline(lines, line);) folders.insert(std::filesystem::weakly_canonical(line).string());
     readable_.assign(folders.begin(), folders.end());
     const Subprocess::Result tried =
@@ -198,6 +201,11 @@ std::string TritonRecorder::Record(const Problem& problem, const std::string& so
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (result.exit_code == kUnsupported) {
     refused->diagnosis = "Triton: " + said + ".";
+    return "";
+  }
+  if (result.exit_code == kNoLaunch) {
+    refused->verdict = "no_launch";
+    refused->diagnosis = "The launch function launches no kernel.";
     return "";
   }
   refused->verdict = "not_compiled";

@@ -10,9 +10,10 @@ PyTorch is a module of stand-ins too: its arithmetic is refused by name.
 REQUEST is a file of JSON: {"source": FILE, "device": {"name", "multiprocessors", "shared_bytes"}, "parameters": [{"name", "dtype",
 "tensor": bool}], "calls": [{"at": {NAME: integer}, "shapes": [...], "values": [...]}]}, where `shapes` are [extents, strides] of each
 tensor and `values` the scalars, else null. The result goes to descriptor 3. What the candidate does wrong is a line on standard
-error and the exit code 3 (`unsupported`) or 4 (its own fault).
+error and the exit code 3 (`unsupported`), 4 (its own fault) or 5 (no launch).
 """
 import importlib.util
+import inspect
 import json
 import math
 import operator
@@ -23,12 +24,16 @@ import traceback
 import types
 
 SM = 89  # wgmma and tensor maps of later ones are not interpreted
-UNSUPPORTED, WRONG = 3, 4
+UNSUPPORTED, WRONG, NO_LAUNCH = 3, 4, 5
 OUT = 3  # the descriptor
 SUPPORTED = ((3, 4), (3, 9))  # Triton's versions, whose private interfaces this file uses
 
 
 class Unsupported(Exception):
+    pass
+
+
+class NoLaunch(Exception):
     pass
 
 
@@ -301,7 +306,7 @@ def prepare_triton(device):
     try:
         import triton
     except ImportError as error:
-        raise Unsupported(f"{error}; install it for the Python that the option `python` names (pip install triton)")
+        raise Unsupported(f"{error} in {sys.executable}: name a Python that has it by the option `python` (pip install triton)")
     version = tuple(int(part) for part in triton.__version__.split(".")[:2])
     if not SUPPORTED[0] <= version <= SUPPORTED[1]:
         raise Unsupported(f"Triton {triton.__version__}: versions {'.'.join(map(str, SUPPORTED[0]))} to {'.'.join(map(str, SUPPORTED[1]))} are supported")
@@ -432,20 +437,24 @@ def table_line(launch, at, modules, ptx_of):
     return line + (" cooperative=1" if metadata.launch_cooperative_grid else "") + (" overlaps=1" if metadata.launch_pdl else "")
 
 
-def load(path):
+def load(path, names):
     spec = importlib.util.spec_from_file_location("candidate", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
     spec.loader.exec_module(module)
     if not callable(getattr(module, "launch", None)):
-        raise OwnFault("the file defines no function launch(...)")
+        raise OwnFault(f"the file defines no function launch({', '.join(names)})")
+    try:
+        inspect.signature(module.launch).bind(*names)
+    except TypeError as error:
+        raise OwnFault(f"the problem calls launch({', '.join(names)}), and the file defines launch{inspect.signature(module.launch)}") from error
     return module.launch
 
 
 def record(request):
     torch_module(request["device"])
     recorder, ptx_of = prepare_triton(request["device"])
-    launch = load(request["source"])
+    launch = load(request["source"], [parameter["name"] for parameter in request["parameters"]])
     modules, lines = Modules(request["source"]), {}
     for call in request["calls"]:
         arguments = []
@@ -465,7 +474,7 @@ def record(request):
         if lines.setdefault(json.dumps(call["at"]), table) != table:
             raise Unsupported("computing with a floating-point scalar in the launch function")
     if not modules.bodies:
-        raise OwnFault("launch(...) launches no kernel")
+        raise NoLaunch
     versions = [re.search(r"\.version (\d+)\.(\d+)", ptx) for ptx in ptx_of.values()]
     version = "%d.%d" % max((int(found[1]), int(found[2])) for found in versions)
     return "\n".join(line for table in lines.values() for line in table) + "\n" + modules.text(version)
@@ -479,6 +488,8 @@ def main():
     except Unsupported as error:
         print(error, file=sys.stderr)
         return UNSUPPORTED
+    except NoLaunch:
+        return NO_LAUNCH
     except BaseException as error:  # whatever the candidate does
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == request["source"]]
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == request["source"] else own[-1].lineno if own else 0
