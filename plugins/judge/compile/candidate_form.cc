@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <regex>
 #include <utility>
@@ -139,8 +140,38 @@ bool IsPtx(const std::string& source) {
   return false;
 }
 
+namespace {
+
+// The line without blanks in front, if its first word is `word`, from behind that; else empty.
+std::string_view After(std::string_view line, std::string_view word) {
+  const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+  line.remove_prefix(begin);
+  if (!line.starts_with(word)) return {};
+  line.remove_prefix(word.size());
+  return line.starts_with(' ') || line.starts_with('\t') ? line : std::string_view();
+}
+
+}  // namespace
+
+bool IsTriton(const std::string& source) {
+  std::string_view text = source;
+  if (text.starts_with(cuda_source::kByteOrderMark)) text.remove_prefix(cuda_source::kByteOrderMark.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    for (const char* keyword : {"import", "from"}) {
+      std::string_view rest = After(line, keyword);
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+      if (rest.starts_with("triton") && (rest.size() == 6 || std::strchr(" \t\r.,;", rest[6]) != nullptr)) return true;
+    }
+    at = end + 1;
+  }
+  return false;
+}
+
 CandidateForm FormOf(const std::string& source, const std::string& entry) {
   if (IsPtx(source)) return CandidateForm::kPtx;
+  if (IsTriton(source)) return CandidateForm::kTriton;
   if (!ExportedFunctions(source).empty()) return CandidateForm::kTvmFfi;
   const std::string text = ActiveText(source);
   const std::vector<Token> tokens = Lex(text).tokens;

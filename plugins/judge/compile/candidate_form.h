@@ -1,5 +1,5 @@
-// The forms that a candidate may have: our launch function, PyTorch's forward, a TVM-FFI function, or PTX. Says which
-// one a source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
+// The forms that a candidate may have: our launch function, PyTorch's forward, a TVM-FFI function, PTX, or Triton. Says
+// which one a source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,7 @@ enum class CandidateForm {
   kTorch,   // torch::Tensor forward(torch::Tensor, ...); tensors are those of form_include/kgrpo/torch_tensor.h
   kTvmFfi,  // __tvm_ffi_NAME, as TVM_FFI_DLL_EXPORT_TYPED_FUNC defines it; on a GPU only
   kPtx,     // PTX with a launch table (interpreter/launch_table.h); without a GPU only
+  kTriton,  // Python with @triton.jit kernels, which TritonRecorder turns into PTX; without a GPU only
 };
 
 // Returns the form of a source, by what its text defines and includes outside comments and strings. A source that
@@ -25,6 +26,9 @@ CandidateForm FormOf(const std::string& source, const std::string& entry = "laun
 
 // Returns whether a source is PTX: its first text outside comments is a .version directive.
 bool IsPtx(const std::string& source);
+
+// Returns whether a source is a Python file that imports Triton.
+bool IsTriton(const std::string& source);
 
 // What messages call a candidate's own file.
 inline constexpr char kPtxFile[] = "kernel.ptx";

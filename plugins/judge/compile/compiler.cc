@@ -12,8 +12,7 @@
 #include "judge/compile/fast_compile.h"
 #include "judge/compile/nvcc_compile.h"
 #include "judge/compile/source_policy.h"
-#include "judge/compile/triton_recorder.h"  // IsTriton
-#include "source_digest.h"                  // made by the build
+#include "source_digest.h"  // made by the build
 
 namespace kgrpo::evaluator {
 namespace {
@@ -104,7 +103,7 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     return Compile(problem, source.substr(cuda_source::kByteOrderMark.size()), reference_route);
   const CandidateForm form = FormOf(source, problem.entry);
   CompileOutcome refused;
-  if (IsTriton(source)) {
+  if (form == CandidateForm::kTriton) {
     refused.verdict = "unsupported";
     refused.diagnosis = "A candidate in Triton is judged without a GPU, by evaluator_sim.";
     return refused;

@@ -13,10 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <string_view>
 #include <utility>
 
-#include "cuda_source/lexer.h"             // kByteOrderMark
 #include "judge/compile/candidate_form.h"  // IsPtx
 #include "judge/inputs/inputs.h"
 #include "process/subprocess.h"
@@ -50,15 +48,6 @@ std::string TextOf(const Descriptor& file) {
   return text;
 }
 
-// The line without blanks in front, if its first word is `word`, from behind that; else empty.
-std::string_view After(std::string_view line, std::string_view word) {
-  const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
-  line.remove_prefix(begin);
-  if (!line.starts_with(word)) return {};
-  line.remove_prefix(word.size());
-  return line.starts_with(' ') || line.starts_with('\t') ? line : std::string_view();
-}
-
 // A tensor's extents and strides, both in elements.
 Json LayoutOf(const Parameter& parameter, const Bindings& size) {
   const std::vector<int64_t> extents = parameter.ShapeAt(size);
@@ -83,22 +72,6 @@ Json CallOf(const Problem& problem, const Bindings& size, const std::vector<Argu
 }
 
 }  // namespace
-
-bool IsTriton(const std::string& source) {
-  std::string_view text = source;
-  if (text.starts_with(cuda_source::kByteOrderMark)) text.remove_prefix(cuda_source::kByteOrderMark.size());
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    for (const char* keyword : {"import", "from"}) {
-      std::string_view rest = After(line, keyword);
-      rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-      if (rest.starts_with("triton") && (rest.size() == 6 || std::strchr(" \t\r.,;", rest[6]) != nullptr)) return true;
-    }
-    at = end + 1;
-  }
-  return false;
-}
 
 SandboxCommand TritonRecorder::Command(const std::vector<std::string>& arguments) const {
   SandboxCommand command;

@@ -15,9 +15,6 @@
 
 namespace kgrpo::evaluator {
 
-// Returns whether a source is a Python file that imports Triton.
-bool IsTriton(const std::string& source);
-
 class TritonRecorder {
  public:
   struct Options {
