@@ -42,64 +42,52 @@ void Reshape(const Form& form, char first, const int (&shape)[3], std::vector<Ed
   }
 }
 
+constexpr const char* kNone = "it has no kernel over two or three axes";
+
 }  // namespace
 
 PlainResult ExchangeAxes(const PlainSource& source) {
-  std::vector<Edit> edits;
-  std::string why = "it has no kernel over two or three axes";
-  int kernels = 0;
-  for (const PlainFunction& kernel : source.functions()) {
-    if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
-    std::string reason;
-    const Form form(source, kernel, &reason);
-    const Dimension *x = form.OnAxis('x'), *best = x;
-    if (reason.empty() && (x == nullptr || !x->whole || form.dimensions().size() < 2))
-      reason = kernel.name + " is not over two or three axes";
-    for (const Dimension& dimension : form.dimensions()) {
-      if (!reason.empty() || !dimension.whole) continue;
-      if (WeighNeighbours(form, form.work(), dimension.name) > WeighNeighbours(form, form.work(), best->name))
-        best = &dimension;
-    }
-    if (reason.empty() && best == x)
-      reason = "already applied: neighbouring threads of " + kernel.name + " take neighbouring elements";
-    if (!reason.empty()) {
-      why = reason;
-      continue;
-    }
-    for (const Dimension* dimension : {x, best}) {
-      const char axis = dimension == x ? best->axis : 'x';
-      for (size_t i = dimension->value.begin; i + 2 < dimension->value.end + 1; ++i) {
-        if (IsOneOf(source.At(i).text, {"threadIdx", "blockIdx", "blockDim"}))
-          edits.push_back({source.At(i + 2).begin, source.At(i + 2).end, std::string(1, axis)});
-      }
-    }
-    Reshape(form, best->axis, {32, 8, 1}, &edits);
-    ++kernels;
-  }
-  if (kernels == 0) return {"", why};
-  return {source.Edited(edits), "neighbouring threads take neighbouring elements, in blocks of 32x8"};
+  return RewriteEach(
+      source, kNone, [&](const Form& form, std::vector<Edit>* edits, std::string* reason) -> std::string {
+        const std::string& name = form.kernel().name;
+        const Dimension *x = form.OnAxis('x'), *best = x;
+        if (x == nullptr || !x->whole || form.dimensions().size() < 2) {
+          *reason = name + " is not over two or three axes";
+          return "";
+        }
+        for (const Dimension& dimension : form.dimensions()) {
+          if (dimension.whole &&
+              WeighNeighbours(form, form.work(), dimension.name) > WeighNeighbours(form, form.work(), best->name))
+            best = &dimension;
+        }
+        if (best == x) {
+          *reason = "already applied: neighbouring threads of " + name + " take neighbouring elements";
+          return "";
+        }
+        for (const Dimension* dimension : {x, best}) {
+          const char axis = dimension == x ? best->axis : 'x';
+          for (size_t i = dimension->value.begin; i + 2 < dimension->value.end + 1; ++i) {
+            if (IsOneOf(source.At(i).text, {"threadIdx", "blockIdx", "blockDim"}))
+              edits->push_back({source.At(i + 2).begin, source.At(i + 2).end, std::string(1, axis)});
+          }
+        }
+        Reshape(form, best->axis, {32, 8, 1}, edits);
+        return "neighbouring threads take neighbouring elements, in blocks of 32x8";
+      });
 }
 
 PlainResult BlockShape(const PlainSource& source, int threads) {
-  std::vector<Edit> edits;
-  std::string why = "it has no kernel over two or three axes";
-  int kernels = 0;
-  for (const PlainFunction& kernel : source.functions()) {
-    if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
-    std::string reason;
-    const Form form(source, kernel, &reason);
-    const auto whole =
-        std::count_if(form.dimensions().begin(), form.dimensions().end(), [](const Dimension& d) { return d.whole; });
-    if (reason.empty() && whole < 2) reason = kernel.name + " is not over two or three axes";
-    if (!reason.empty()) {
-      why = reason;
-      continue;
-    }
-    Reshape(form, 'x', {32, std::max(1, threads / 32), 1}, &edits);
-    ++kernels;
-  }
-  if (kernels == 0) return {"", why};
-  return {source.Edited(edits), "blocks of 32x" + std::to_string(std::max(1, threads / 32)) + " threads"};
+  return RewriteEach(source, kNone,
+                     [&](const Form& form, std::vector<Edit>* edits, std::string* reason) -> std::string {
+                       const auto whole = std::count_if(form.dimensions().begin(), form.dimensions().end(),
+                                                        [](const Dimension& d) { return d.whole; });
+                       if (whole < 2) {
+                         *reason = form.kernel().name + " is not over two or three axes";
+                         return "";
+                       }
+                       Reshape(form, 'x', {32, std::max(1, threads / 32), 1}, edits);
+                       return "blocks of 32x" + std::to_string(std::max(1, threads / 32)) + " threads";
+                     });
 }
 
 }  // namespace kgrpo::coder_offline

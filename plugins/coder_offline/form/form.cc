@@ -41,6 +41,26 @@ void DropBounds(const PlainSource& source, const PlainFunction& kernel, std::vec
   }
 }
 
+PlainResult RewriteEach(const PlainSource& source, const std::string& none, const RewriteKernel& rewrite) {
+  std::vector<Edit> edits;
+  std::string why = none, done;
+  for (const PlainFunction& kernel : source.functions()) {
+    if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
+    std::string reason;
+    const Form form(source, kernel, &reason);
+    std::vector<Edit> own;
+    const std::string words = reason.empty() ? rewrite(form, &own, &reason) : "";
+    if (words.empty()) {
+      why = reason;
+      continue;
+    }
+    edits.insert(edits.end(), own.begin(), own.end());
+    done = words;
+  }
+  if (done.empty()) return {"", why};
+  return {source.Edited(edits), done};
+}
+
 std::string OnePointAThread(const PlainSource& source) {
   std::vector<Edit> edits;
   for (const PlainFunction& kernel : source.functions()) {

@@ -3,6 +3,7 @@
 // evaluator judges its result.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -107,6 +108,13 @@ void DropBounds(const PlainSource& source, const PlainFunction& kernel, std::vec
 // Returns the source with one thread for each point in place of grid-stride loops whose number of points the launches
 // pass. Returns an empty text if there is no such loop.
 std::string OnePointAThread(const PlainSource& source);
+
+// Rewrites one kernel: adds its edits and returns what they do, or returns an empty text and sets *reason.
+using RewriteKernel = std::function<std::string(const Form& form, std::vector<Edit>* edits, std::string* reason)>;
+
+// Rewrites each kernel that has launches and a form. Returns the source with all edits and what the last of them does;
+// without any, the last kernel's reason, or `none` if there was no kernel.
+PlainResult RewriteEach(const PlainSource& source, const std::string& none, const RewriteKernel& rewrite);
 
 // Rewrites of kernels by their form; each looks at every kernel of the source.
 PlainResult Cooperate(const PlainSource& source, int lanes);  // threads for the loops of each thread: 32 or a block

@@ -215,17 +215,10 @@ void CountReused(const Form& form, const std::vector<Statement>& statements, con
 }  // namespace
 
 PlainResult SeveralPoints(const PlainSource& source, int points) {
-  std::vector<Edit> edits;
-  std::string why = "it has no kernel of one thread for each point", done;
-  for (const PlainFunction& kernel : source.functions()) {
-    if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
-    std::string reason;
-    const Form form(source, kernel, &reason);
+  const auto rewrite = [&](const Form& form, std::vector<Edit>* edits, std::string* reason) -> std::string {
+    const PlainFunction& kernel = form.kernel();
     Choice best;
-    const bool readable = reason.empty();
-    if (readable) reason = kernel.name + " has no loop that reads the same for several of its points";
     for (const Dimension& dimension : form.dimensions()) {
-      if (!readable) break;
       Choice choice;
       choice.dimension = &dimension;
       CountReused(form, form.work(), dimension.name, false, &choice.reused);
@@ -236,21 +229,18 @@ PlainResult SeveralPoints(const PlainSource& source, int points) {
       }
       best = choice;
     }
-    std::string body, added;
-    if (best.reused > 0) {
-      Several several(form, best, points);
-      body = several.Body(&reason);
-      added = several.added();
+    if (best.reused == 0) {
+      *reason = kernel.name + " has no loop that reads the same for several of its points";
+      return "";
     }
-    if (body.empty() || !reason.empty()) {
-      why = reason;
-      continue;
-    }
-    edits.push_back({source.At(kernel.body.begin - 1).end, source.At(kernel.body.end).begin, body});
+    Several several(form, best, points);
+    const std::string body = several.Body(reason), added = several.added();
+    if (body.empty() || !reason->empty()) return "";
+    edits->push_back({source.At(kernel.body.begin - 1).end, source.At(kernel.body.end).begin, body});
     const char axis = best.dimension->axis;
     if (!added.empty()) {
       const size_t at = source.At(kernel.parameters.back().tokens.end - 1).end;
-      edits.push_back({at, at, ", int " + added});
+      edits->push_back({at, at, ", int " + added});
     }
     for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {
       const std::string grid = source.Text(launch->grid), n = std::to_string(points);
@@ -259,17 +249,16 @@ PlainResult SeveralPoints(const PlainSource& source, int points) {
         extents[i] = "dim3(" + grid + ")." + static_cast<char>('x' + i);
         if ('x' + i == axis) extents[i] = "(" + extents[i] + " + " + std::to_string(points - 1) + ") / " + n;
       }
-      edits.push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end,
-                       "dim3(" + extents[0] + ", " + extents[1] + ", " + extents[2] + ")"});
+      edits->push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end,
+                        "dim3(" + extents[0] + ", " + extents[1] + ", " + extents[2] + ")"});
       if (!added.empty()) {
         const size_t at = source.At(launch->arguments.back().end - 1).end;
-        edits.push_back({at, at, ", " + form.ExtentIn(*launch, *best.dimension)});
+        edits->push_back({at, at, ", " + form.ExtentIn(*launch, *best.dimension)});
       }
     }
-    done = std::to_string(points) + " points a thread, in registers";
-  }
-  if (done.empty()) return {"", why};
-  return {source.Edited(edits), done};
+    return std::to_string(points) + " points a thread, in registers";
+  };
+  return RewriteEach(source, "it has no kernel of one thread for each point", rewrite);
 }
 
 }  // namespace kgrpo::coder_offline

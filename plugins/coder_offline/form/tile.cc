@@ -301,50 +301,39 @@ std::string ExchangeBody(const Form& form, const Plane& plane) {
 }  // namespace
 
 PlainResult TileProduct(const PlainSource& source, int tile, int outputs) {
-  std::vector<Edit> edits;
-  std::string why = "it has no kernel of one thread for each point", done;
-  for (const PlainFunction& kernel : source.functions()) {
-    if (!kernel.global || source.LaunchesOf(kernel).empty()) continue;
-    std::string reason, body, grids;
-    const Form form(source, kernel, &reason);
-    const auto plane = reason.empty() ? ReadPlane(form, &reason) : std::nullopt;
-    std::string words = "a tile of 32x32 in shared memory, read and written along its rows";
+  const auto rewrite = [&](const Form& form, std::vector<Edit>* edits, std::string* reason) -> std::string {
+    const PlainFunction& kernel = form.kernel();
+    const auto plane = ReadPlane(form, reason);
+    if (!plane) return "";
+    std::string body, words = "a tile of 32x32 in shared memory, read and written along its rows";
     int edge = 32, threads = 0;
-    if (plane && outputs == 1) body = ExchangeBody(form, *plane);
-    if (!body.empty()) body = "\n" + Indented(body, 1);
-    if (plane && body.empty()) {
+    if (outputs == 1) body = ExchangeBody(form, *plane);
+    if (body.empty()) {
       Product product(form, *plane);
-      reason = product.Read();
+      *reason = product.Read();
+      if (!reason->empty()) return "";
       edge = tile;
       threads = (tile / outputs) * (tile / outputs);
       words = "tiles of " + std::to_string(tile) + "x" + std::to_string(tile) + " in shared memory, " +
               std::to_string(outputs * outputs) + (outputs == 1 ? " output" : " outputs") + " a thread";
-      if (reason.empty())
-        body = "\n" + Indented(product.Body(tile, outputs, tile <= 32 ? tile : outputs == 8 ? 8 : 16), 1);
+      body = product.Body(tile, outputs, tile <= 32 ? tile : outputs == 8 ? 8 : 16);
     }
-    if (body.empty()) {
-      why = reason;
-      continue;
-    }
-    std::vector<Edit> own = {{source.At(kernel.body.begin - 1).end, source.At(kernel.body.end).begin, body}};
+    edits->push_back(
+        {source.At(kernel.body.begin - 1).end, source.At(kernel.body.end).begin, "\n" + Indented(body, 1)});
     for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {
       const auto grid = PlaneGrid(form, *plane, *launch, edge, edge);
-      if (!grid) reason = "the launch of " + kernel.name + " does not say how large its arrays are";
-      if (!grid) break;
-      own.push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end, *grid});
-      own.push_back({source.At(launch->block.begin).begin, source.At(launch->block.end - 1).end,
-                     threads == 0 ? "dim3(32, 8)" : std::to_string(threads)});
+      if (!grid) {
+        *reason = "the launch of " + kernel.name + " does not say how large its arrays are";
+        return "";
+      }
+      edits->push_back({source.At(launch->grid.begin).begin, source.At(launch->grid.end - 1).end, *grid});
+      edits->push_back({source.At(launch->block.begin).begin, source.At(launch->block.end - 1).end,
+                        threads == 0 ? "dim3(32, 8)" : std::to_string(threads)});
     }
-    if (!reason.empty()) {
-      why = reason;
-      continue;
-    }
-    DropBounds(source, kernel, &own);
-    edits.insert(edits.end(), own.begin(), own.end());
-    done = words;
-  }
-  if (done.empty()) return {"", why};
-  return {source.Edited(edits), done};
+    DropBounds(source, kernel, edits);
+    return words;
+  };
+  return RewriteEach(source, "it has no kernel of one thread for each point", rewrite);
 }
 
 }  // namespace kgrpo::coder_offline
