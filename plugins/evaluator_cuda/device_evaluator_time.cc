@@ -22,8 +22,7 @@ namespace {
 constexpr double kImplausible = 0.75;  // of the least time by measured ceilings: below, a time is not believed
 // The reference beside a candidate may be this much slower than alone.
 constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
-constexpr uint64_t kMoveStream = ~uint64_t{20};  // SubKey index of the stream that moves inputs
-constexpr uint64_t kRoundsOfSuspects = 30;       // at least, when a second process must confirm or clear a suspicion
+constexpr uint64_t kRoundsOfSuspects = 30;  // at least, when a second process must confirm or clear a suspicion
 
 std::string TimeText(double seconds) {
   std::ostringstream text;
@@ -95,9 +94,9 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
   if (largest != nullptr && open.oracle)
     oracle = [&](const auto& moved) { return open.oracle->Run(problem, *largest->size, moved); };
   const std::vector<evaluator::ErrorBound> bounds =
-      largest == nullptr ? evaluator::BoundsBesideReference(problem, nullptr, {}, {}, 0, {})
-                         : evaluator::BoundsBesideReference(problem, largest, largest->arguments, largest->expected,
-                                                            evaluator::SubKey(largest->key, kMoveStream), oracle);
+      largest == nullptr
+          ? evaluator::BoundsBesideReference(problem, nullptr, {}, {}, {})
+          : evaluator::BoundsBesideReference(problem, largest, largest->arguments, largest->expected, oracle);
   Timing timing;
   try {
     const TimingInputs inputs(device_, problem, evaluator::SubKey(look.key, 1));

@@ -237,7 +237,7 @@ double AbsoluteBesideReference(const std::string& name, const Compute& oracle) {
   one.size = &problem.hidden.back();
   one.key = 7;
   const std::vector<Argument> arguments = DrawArguments(problem, one);
-  const std::vector<ErrorBound> bounds = BoundsBesideReference(problem, &one, arguments, oracle(arguments), 7, oracle);
+  const std::vector<ErrorBound> bounds = BoundsBesideReference(problem, &one, arguments, oracle(arguments), oracle);
   EXPECT_EQ(bounds.size(), 1u);
   EXPECT_NEAR(bounds[0].relative, *problem.tolerance.relative, 1e-7);
   return bounds[0].absolute;

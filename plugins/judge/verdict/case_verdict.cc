@@ -15,7 +15,6 @@ namespace {
 constexpr double kOfRounding = 10;
 // Unusual values of inputs are to show NaNs and nonsense, not another way to round.
 constexpr double kStressSlack = 64;
-constexpr uint64_t kMoveStream = ~uint64_t{20};  // SubKey index of the stream that moves inputs
 
 bool IsFinite(const std::vector<Expected>& expected) {
   return std::all_of(expected.begin(), expected.end(), [](const Expected& one) {

@@ -85,14 +85,14 @@ std::vector<double> Conditioning(const Problem& problem, const std::vector<Argum
 
 std::vector<ErrorBound> BoundsBesideReference(const Problem& problem, const CorrectnessCase* largest,
                                               const std::vector<Argument>& arguments,
-                                              const std::vector<Expected>& expected, uint64_t key,
-                                              const Compute& oracle) {
+                                              const std::vector<Expected>& expected, const Compute& oracle) {
   Problem by_model = problem;  // without the author's tolerance
   by_model.tolerance.relative.reset();
   by_model.tolerance.absolute.reset();
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   std::vector<double> scales;
-  if (largest != nullptr && oracle) scales = Conditioning(by_model, arguments, expected, key, oracle);
+  if (largest != nullptr && oracle)
+    scales = Conditioning(by_model, arguments, expected, SubKey(largest->key, kMoveStream), oracle);
   std::vector<ErrorBound> bounds;
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];

@@ -14,6 +14,9 @@
 
 namespace kgrpo::evaluator {
 
+// SubKey index, of a case's key, of the stream that moves its inputs.
+inline constexpr uint64_t kMoveStream = ~uint64_t{20};
+
 // Computes the outputs for these inputs, by parameter.
 using Compute = std::function<std::vector<Expected>(const std::vector<Argument>&)>;
 
@@ -31,7 +34,6 @@ std::vector<double> Conditioning(const Problem& problem, const std::vector<Argum
 // outputs at that case's size; empty: there is none.
 std::vector<ErrorBound> BoundsBesideReference(const Problem& problem, const CorrectnessCase* largest,
                                               const std::vector<Argument>& arguments,
-                                              const std::vector<Expected>& expected, uint64_t key,
-                                              const Compute& oracle);
+                                              const std::vector<Expected>& expected, const Compute& oracle);
 
 }  // namespace kgrpo::evaluator
