@@ -1,5 +1,5 @@
-// Writes files that are complete or absent, whenever the process or the machine dies. Used by store/ and by commands
-// that write files.
+// Writes files so that each is complete or absent whenever the process or the machine dies. Used by store/ and by
+// commands.
 #ifndef KGRPO_BASE_FILES_H
 #define KGRPO_BASE_FILES_H
 

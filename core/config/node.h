@@ -52,7 +52,7 @@ struct Node::Member {
 
 // A key that a schema lists as removed, where a mapping could have it.
 struct RemovedKey {
-  std::string path;        // "trainer[0].demonstrations.min_gain"
+  std::string path;        // "trainer[0].demonstrations.from"
   nlohmann::json meaning;  // the value in force now
 };
 

@@ -20,7 +20,7 @@
  * allowed one, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */
 #define KGRPO_METRIC_WORST_ERROR "worst_error/"
 
-/* A fact in words, on a whole kernel or on one line of its source, that a number alone cannot state. */
+/* A fact that no number can state, in words, on a whole kernel or on one line of its source. */
 typedef struct kgrpo_remark {
   uint32_t struct_size;
   uint32_t line;   /* line of the kernel's source, from 1; 0: the whole kernel */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kgrpo/draft/evaluator_tools.h - what an evaluator can do for a person beside evaluating:
+/* kgrpo/draft/evaluator_tools.h - what else an evaluator can do for a person:
  * "kgrpo.draft.evaluator_tools/1", found by kgrpo_evaluator_interface.get_extension. Each function may be NULL. Called
  * by `kgrpo-host eval` and `problems check`. A draft: it may change with any minor version.
  */
