@@ -14,7 +14,6 @@
 
 namespace kgrpo::evaluator_cuda {
 
-using evaluator::Parameter;
 using evaluator::Problem;
 
 namespace {
